@@ -73,6 +73,7 @@ class Reorderer {
             const std::optional<Loop> images = loop_over_images(value.nest);
             if (!images) continue;
             copy_operands(v, *images);
+            if (is_read_by_windows(v)) at(v).wanted_order = Value::Order::plain;
             move_result(v, *images);
         }
         if (given_.size() > static_cast<std::size_t>(count)) renumber_all();
@@ -193,6 +194,42 @@ class Reorderer {
         });
         std::erase(at(from).users, v);
         at(copy).users.push_back(v);
+    }
+
+    // Whether windows over the last axes read it, and maps and short sums at most do so beside them: windows
+    // that overlap read an element several times, neighbours of a row at once.
+    bool is_read_by_windows(int v) const {
+        const std::size_t axes = at(v).shape.size();
+        if (!target_.has_vectors() || !is_image(axes) || at(v).storage != Value::Storage::stored ||
+            at(v).wanted_order != Value::Order::free)
+            return false;
+        bool windows = false;
+        for (int u = v + 1; u < static_cast<int>(values_.list.size()); ++u) {
+            const Value& reader = at(u);
+            if (reader.storage != Value::Storage::stored && reader.storage != Value::Storage::staged)
+                continue;
+            if (reader.by_library || !reader.nest.body) continue;
+            const Nest nest = composed_nest(values_, u);
+            bool products = false;
+            for_each_read(nest, [&](const ScalarNode& s) {
+                if (s.operand.value() != v) return;
+                products = products || adds_products(nest);
+                // Maxima run in lanes of channels, one window after another.
+                windows = windows || (nest.combine == Combine::sum && overlap_along(nest, s.at[axes - 1]) &&
+                                      overlap_along(nest, s.at[axes - 2]));
+            });
+            if (products) return false;
+        }
+        return windows;
+    }
+
+    static bool overlap_along(const Nest& nest, const Int& place) {
+        const auto moves = [&](const std::vector<Loop>& loops) {
+            return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) {
+                return l.variable.symbol_id() && depends_on(place, l.variable.symbol_id());
+            });
+        };
+        return moves(nest.parallel) && moves(nest.reduced);
     }
 
     // The convolution as a value of its own, and its result a map of it.

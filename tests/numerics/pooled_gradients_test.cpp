@@ -128,3 +128,41 @@ TEST_CASE(
     fast.mode = Options::Mode::fast_compile;
     check("short text", fast, "cpu");
 }
+
+TEST_CASE("gradients of pooling between a convolution and the image, whose windows overlap") {
+    struct Between {
+        Dims image;
+        std::int64_t filters;
+        Size2 kernel, window, stride, pad;
+    };
+    Random random(22);
+    std::vector<Expr> inputs;
+    std::vector<Array> values;
+    std::vector<Case> cases;
+    for (const Between& b : std::vector<Between>{{{4, 48, 9, 11}, 16, {1, 1}, {3, 3}, {1, 1}, {1, 1}},
+                                                 {{3, 16, 8, 10}, 24, {3, 3}, {3, 3}, {2, 2}, {1, 0}},
+                                                 {{2, 9, 7, 6}, 8, {3, 2}, {4, 5}, {1, 1}, {0, 2}},
+                                                 {{5, 8, 12, 12}, 40, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+                                                 {{1, 33, 6, 40}, 12, {1, 3}, {2, 3}, {1, 2}, {0, 0}}})
+        for (const bool known : {true, false}) {
+            Dims declared = b.image;
+            if (!known) declared[0] = -1;
+            const Dims filters{b.filters, b.image[1], b.kernel.h, b.kernel.w};
+            const Expr x = input(float32, declared, "x"), w = input(float32, filters, "w");
+            inputs.insert(inputs.end(), {x, w});
+            values.push_back(random_array(float32, b.image, random, -1, 1));
+            values.push_back(random_array(float32, filters, random, -0.2, 0.2));
+            const Expr pooled = max_pool(x, b.window, {.stride = b.stride, .pad = b.pad});
+            const Expr y = conv2d(pooled, w, {.border_mode = half, .filter_flip = false});
+            const auto name = [&](const char* what) {
+                return fmt::format("{} of {} {}", what, known ? "known" : "unknown", text_of(b.image));
+            };
+            const Tolerance close{.ulps = 8, .of_largest = 1e-5};
+            cases.push_back({name("gradient"), grad(sum(sqr(y)), x), close});
+            cases.push_back({name("behind a map"), grad(sum(sqr(y)), x) + 2 * x, close});
+            cases.push_back({name("of the filters beside it"), grad(sum(sqr(y)), w), close});
+            cases.push_back({name("of pooled values"), grad(sum(sqr(y)), pooled), close});
+        }
+    OnTwoDevices run(inputs, cases, "between");
+    REQUIRE(run(values) == "");
+}
