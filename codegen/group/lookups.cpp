@@ -38,17 +38,19 @@ bool is_worth_sorting(const Node& scatter, const Target& target) {
 // Whether one task that adds each term where it belongs takes less time than a sort: of tables that stay in a
 // cache and are written as a whole, or about so. Where few rows of many change, a sort tells which.
 bool is_worth_adding(const Node& scatter) {
-    constexpr double most_bytes = 1 << 20, most_bytes_of_many = 1 << 24, few_columns = 4, most_columns = 64,
-                     rows_of_term = 8;
+    constexpr double fewest_elements = 16, fewest_rows = 4;  // fewer look at all terms as fast
+    constexpr double small = 1 << 18, most_bytes = 1 << 20, most_bytes_of_many = 1 << 22, few_columns = 4,
+                     most_columns = 64, rows_of_term = 8;
     const Shape& shape = scatter.type.shape;
     const DType dtype = scatter.type.dtype;
     const bool is_plain = is_integer(dtype) || dtype == DType::float32 || dtype == DType::float64;
-    if (scatter.inputs[1]->type.rank() == 0 || !is_plain) return false;
+    if (scatter.inputs[1]->type.rank() == 0 || !is_plain || !count_of(shape).is_constant()) return false;
     const double rows = typical(shape[0]), columns = typical(count_of(Shape(shape.begin() + 1, shape.end()))),
                  bytes = rows * columns * static_cast<double>(bytes_of(dtype));
     const Int terms = count_of(scatter.inputs[1]->type.shape);
+    if (rows < fewest_rows || rows * columns < fewest_elements) return false;
     const bool many = terms.is_constant() && typical(terms) * rows_of_term >= rows;
-    return (columns <= few_columns && bytes <= most_bytes) ||
+    return (columns <= few_columns && bytes <= most_bytes) || (columns <= most_columns && bytes <= small) ||
            (many && columns <= most_columns && bytes <= most_bytes_of_many);
 }
 
@@ -104,8 +106,9 @@ void sort_lookups(Graph& graph, const Target& target) {
     const std::set<const Node*> changes = changes_of_variables(graph);
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
     replace_nodes(graph, [&](const NodePtr& node, const Node& before) -> NodePtr {
-        if (node->op != scatter_op() || !is_worth_sorting(*node, target)) return nullptr;
+        if (node->op != scatter_op()) return nullptr;
         if (!changes.contains(&before) && is_worth_adding(*node)) return added_where_they_belong(*node);
+        if (!is_worth_sorting(*node, target)) return nullptr;
         const std::pair<const Node*, Int> key{node->inputs[1].get(), node->type.shape[0]};
         auto at = sorts.find(key);
         if (at == sorts.end())
