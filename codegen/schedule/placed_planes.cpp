@@ -179,7 +179,7 @@ class PlacedPlanes {
 
     // read(guards, else 9) == 4
     static bool fails_outside(const ScalarNode& condition, const std::vector<Guard>& guards) {
-        if (!applies(condition, Opcode::eq)) return false;
+        if (guards.empty() || !applies(condition, Opcode::eq)) return false;
         const ScalarNode *read = condition.arguments[0].get(), *number = condition.arguments[1].get();
         while (read->kind == ScalarNode::Kind::cast) read = read->arguments[0].get();
         if (read->kind != ScalarNode::Kind::read || read->guards != guards || !is_integer(read->dtype) ||
