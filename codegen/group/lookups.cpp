@@ -35,6 +35,13 @@ bool is_worth_sorting(const Node& scatter, const Target& target) {
            rows * indices >= target.looks_of_sort && !tree_of(nest_of(scatter), shape_of).split;
 }
 
+// Of a scatter that finds the last position of each number of a list (ops/shape/set_list.cpp), the list.
+NodePtr list_of_last(const Node& scatter) {
+    const NodePtr& sorted = scatter.inputs[1];
+    return scatter.attributes.find("last_of_list") && sorted->op == take_along_op() ? sorted->inputs[0]
+                                                                                    : nullptr;
+}
+
 // Whether one task that adds each term where it belongs takes less time than a sort: of tables that stay in a
 // cache and are written as a whole, or about so. Where few rows of many change, a sort tells which.
 bool is_worth_adding(const Node& scatter) {
@@ -48,7 +55,8 @@ bool is_worth_adding(const Node& scatter) {
     const double rows = typical(shape[0]), columns = typical(count_of(Shape(shape.begin() + 1, shape.end()))),
                  bytes = rows * columns * static_cast<double>(bytes_of(dtype));
     const Int terms = count_of(scatter.inputs[1]->type.shape);
-    if (rows < fewest_rows || rows * columns < fewest_elements) return false;
+    const bool is_list = list_of_last(scatter) && rows > 1;  // sorted, otherwise, for few rows too
+    if (!is_list && (rows < fewest_rows || rows * columns < fewest_elements)) return false;
     const bool many = terms.is_constant() && typical(terms) * rows_of_term >= rows;
     return (columns <= few_columns && bytes <= most_bytes) || (columns <= most_columns && bytes <= small) ||
            (many && columns <= most_columns && bytes <= most_bytes_of_many);
@@ -72,31 +80,62 @@ std::set<const Node*> changes_of_variables(const Graph& graph) {
     return found;
 }
 
-// g [terms..., columns...], each of which is added to the row that its key names: a sum over terms of which a
-// task has all rows (nest/puts.h).
-NodePtr added_where_they_belong(const Node& scatter) {
-    const Where where = scatter.where;
-    const Shape& shape = scatter.type.shape;
-    const Int terms = count_of(scatter.inputs[1]->type.shape);
-    Shape one_row{1, 1, terms}, all{1, shape[0], terms}, of_places{1, shape[0], 1};
-    const Shape columns(shape.begin() + 1, shape.end());
-    one_row.insert(one_row.end(), columns.begin(), columns.end());
-    all.insert(all.end(), columns.begin(), columns.end());
-    Shape of_keys{1, 1, terms};
-    of_keys.resize(all.size(), 1);
-    of_places.resize(all.size(), 1);
-    const Expr key = cast(wrap(make_expand(make_reshape(scatter.inputs[1], of_keys, where), all, where)),
-                          int64, where),
-               g = wrap(make_expand(make_reshape(scatter.inputs[0], one_row, where), all, where)),
-               place =
-                   wrap(make_expand(make_reshape(make_iota(shape[0], where), of_places, where), all, where));
-    // Sums of integers are exact, and wrap as those of the dtype do.
-    const DType dtype = scatter.type.dtype, wide = is_integer(dtype) ? DType::int64 : dtype;
-    const Expr zero = strengthen(Expr(0), wide, where);
-    const Expr own =
-        apply(where_op(), {apply(eq_op(), {place, key}, {}, where), cast(g, wide, where), zero}, {}, where);
-    const Expr sums = apply(sum_op(), {own}, {{"axes", std::vector<std::int64_t>{2}}}, where);
-    return make_reshape(cast(sums, dtype, where).node(), shape, where);
+// A sum over terms of which a task has all rows (nest/puts.h), or the largest one, of integers from 0 on.
+class AtPlaces {
+  public:
+    AtPlaces(const NodePtr& keys, const Shape& table, Where where)
+        : terms_(count_of(keys->type.shape)), table_(table), where_(where) {
+        const Expr key = spread(make_reshape(keys, with_columns({1, 1, terms_}, true), where)),
+                   place = spread(
+                       make_reshape(make_iota(table[0], where), with_columns({1, table[0], 1}, true), where));
+        belongs_ = apply(eq_op(), {place, cast(key, int64, where)}, {}, where);
+    }
+
+    // g [terms..., columns...], each of which is added to the row that its key names.
+    NodePtr sum(const NodePtr& g) const {
+        // Sums of integers are exact, and wrap as those of the dtype do.
+        const DType dtype = g->type.dtype, wide = is_integer(dtype) ? DType::int64 : dtype;
+        const Expr terms = spread(make_reshape(g, with_columns({1, 1, terms_}, false), where_));
+        return combined(sum_op(), cast(terms, wide, where_), dtype);
+    }
+
+    // 1 + the last position of each row among the keys, 0 where there is none.
+    NodePtr last_position() const {
+        const Expr number = apply(add_op(), {wrap(make_iota(terms_, where_)), one()}, {}, where_);
+        return combined(max_op(), spread(make_reshape(number.node(), {1, 1, terms_}, where_)), DType::int64);
+    }
+
+  private:
+    Shape with_columns(Shape shape, bool ones) const {
+        for (std::size_t d = 1; d < table_.size(); ++d) shape.push_back(ones ? Int(1) : table_[d]);
+        return shape;
+    }
+
+    Expr spread(const NodePtr& x) const {
+        return wrap(make_expand(x, with_columns({1, table_[0], terms_}, false), where_));
+    }
+
+    Expr one() const {
+        return expand_to(wrap(make_constant(Array(std::int64_t{1}), where_)), {terms_}, where_);
+    }
+
+    NodePtr combined(const Op* op, const Expr& terms, DType dtype) const {
+        const Expr zero = strengthen(Expr(0), type_of(terms).dtype, where_);
+        const Expr own = apply(where_op(), {belongs_, terms, zero}, {}, where_);
+        const Expr all = apply(op, {own}, {{"axes", std::vector<std::int64_t>{2}}}, where_);
+        return make_reshape(cast(all, dtype, where_).node(), table_, where_);
+    }
+
+    const Int terms_;
+    const Shape table_;
+    const Where where_;
+    Expr belongs_;
+};
+
+NodePtr at_places(const Node& scatter) {
+    if (const NodePtr list = list_of_last(scatter))
+        return AtPlaces(list, scatter.type.shape, scatter.where).last_position();
+    return AtPlaces(scatter.inputs[1], scatter.type.shape, scatter.where).sum(scatter.inputs[0]);
 }
 
 }  // namespace
@@ -107,7 +146,7 @@ void sort_lookups(Graph& graph, const Target& target) {
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
     replace_nodes(graph, [&](const NodePtr& node, const Node& before) -> NodePtr {
         if (node->op != scatter_op()) return nullptr;
-        if (!changes.contains(&before) && is_worth_adding(*node)) return added_where_they_belong(*node);
+        if (!changes.contains(&before) && is_worth_adding(*node)) return at_places(*node);
         if (!is_worth_sorting(*node, target)) return nullptr;
         const std::pair<const Node*, Int> key{node->inputs[1].get(), node->type.shape[0]};
         auto at = sorts.find(key);

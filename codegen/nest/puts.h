@@ -1,6 +1,8 @@
 // Sums of which each point belongs to one place that a list tells, as the gradient of what a sort has picked:
 // every place of a row looks at all points for its own. A schedule that adds each point where it belongs
-// takes work that is linear in both, and adds the terms of a place in the same order.
+// takes work that is linear in both, and adds the terms of a place in the same order. Or the largest of
+// integers that are never negative, 0 where a place has none, as the last position of each number in a list
+// is.
 #pragma once
 
 #include <cstddef>

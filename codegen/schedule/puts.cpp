@@ -52,7 +52,7 @@ Stmts schedule_puts(const Member& member) {
                     for (const Destination& d : member.destinations) {
                         std::vector<Int> at = d.at;
                         for (Int& x : at) x = substitute(x, here);
-                        added.push_back(accumulate(d.place, at, Combine::sum, points.body));
+                        added.push_back(accumulate(d.place, at, nest.combine, points.body));
                     }
                     return innermost.guarded(std::move(added));
                 },

@@ -3,6 +3,8 @@
 //     for some rows:
 //         results = 0
 //         for each point: results[key(point)] += value(point), if the row has such a place
+//
+// Largest values likewise.
 #pragma once
 
 #include <optional>

@@ -52,7 +52,8 @@ class Listed {
     }
 
     // For each of `rows`, 1 + the last position of its index in the flat list, 0 where there is none: in a
-    // stable order of the list, the last of each run of equal indices.
+    // stable order of the list, the last of each run of equal indices. Code generation may look for them in
+    // another way (codegen/group/lookups.h).
     Expr found(const Expr& indices, const Int& count, const Int& rows) const {
         const Listed& of = *this;
         const Expr list = cast(reshape_to(indices, {count}, where_), DType::int64, where_);
@@ -62,7 +63,7 @@ class Listed {
         const Expr next = taken(sorted, minimum(of(of(number) + of(1)), of(last)), false);
         const Expr ends = logical_or(of(eq(of(number), of(last))), of(neq(of(sorted), of(next))));
         const Expr position = bitale::where(of(ends), of(of(order) + of(1)), of(0));
-        return apply(scatter_op(), {position, sorted}, {{"extent", rows}}, where_);
+        return apply(scatter_op(), {position, sorted}, {{"extent", rows}, {"last_of_list", true}}, where_);
     }
 
   private:

@@ -77,3 +77,44 @@ TEST_CASE("terms added at the places of keys, into tables of every size") {
         CHECK(difference(r[k], right[k], {.ulps = 4, .of_largest = narrow ? 1e-6 : 1e-14}) == "");
     }
 }
+
+TEST_CASE("rows that are set at the places of keys, the last one of equal keys") {
+    Random random(2);
+    std::vector<Input> inputs;
+    std::vector<Expr> outputs;
+    std::vector<Array> values, right;
+    std::vector<std::string> names;
+    for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 0}, {2, 0}, {8, 0}, {50, 0}, {5000, 0}, {300000, 0}, {40, 3}, {700, 17}})
+        for (const bool known : {true, false}) {
+            const std::int64_t terms = known ? 900 : random.pick(std::vector<std::int64_t>{0, 1, 37, 2000});
+            const DType key_dtype = random.pick(std::vector<DType>{int32, int64, uint16});
+            Dims table{rows}, list{terms};
+            if (columns > 0) table.push_back(columns), list.push_back(columns);
+            Dims declared = list;
+            if (!known) declared[0] = -1;
+            const Expr base = input(float32, table, "base"), part = input(float32, declared, "part"),
+                       key = input(key_dtype, {declared[0]}, "key");
+            inputs.insert(inputs.end(), {Input(base), Input(part), Input(key)});
+            values.push_back(random_array(float32, table, random));
+            values.push_back(random_array(float32, list, random));
+            const double last = static_cast<double>(std::min<std::int64_t>(rows, 60000)) - 1;
+            values.push_back(random_array(key_dtype, {terms}, random, 0, last));
+            std::vector<float> now = values[values.size() - 3].to_vector<float>();
+            const std::vector<float> from = values[values.size() - 2].to_vector<float>();
+            const std::vector<std::int64_t> keys = values.back().to_vector<std::int64_t>();
+            const std::size_t width = columns > 0 ? static_cast<std::size_t>(columns) : 1;
+            for (std::size_t k = 0; k < keys.size(); ++k)
+                for (std::size_t j = 0; j < width; ++j)
+                    now[static_cast<std::size_t>(keys[k]) * width + j] = from[k * width + j];
+            right.push_back(Array(std::span<const float>(now), table));
+            outputs.push_back(set_subtensor(base, key, part));
+            names.push_back(fmt::format("{} rows of {} into {}", terms,
+                                        known ? "a known number" : "an unknown number", text_of(table)));
+        }
+    const Results r = function(inputs, outputs, {.device = tested_device()}).call(values);
+    for (std::size_t k = 0; k < right.size(); ++k) {
+        INFO(names[k]);
+        CHECK(difference(r[k], right[k]) == "");
+    }
+}
