@@ -189,7 +189,8 @@ Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
 // throws. Theano's set_subtensor(x[at], y).
 Expr set_subtensor(const Expr& x, const Index& at, const Expr& y, Where where = Where::current());
 // x with y added where x[at] reads. Of a list with equal indices all are added, to each other first, and 0 to
-// the other rows: -0 becomes 0 there. Otherwise as set_subtensor. Theano's inc_subtensor(x[at], y).
+// the other rows: -0 becomes 0 there, or stays where a call writes the part alone. Otherwise as
+// set_subtensor. Theano's inc_subtensor(x[at], y).
 Expr inc_subtensor(const Expr& x, const Index& at, const Expr& y, Where where = Where::current());
 // Zeros, or ones, of the shape and dtype of x.
 Expr zeros_like(const Expr& x, Where where = Where::current());
