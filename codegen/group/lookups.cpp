@@ -1,5 +1,6 @@
 #include "codegen/group/lookups.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include "codegen/group/replace.h"
 #include "codegen/group/values.h"
 #include "codegen/nest/tree.h"
+#include "graph/walk/traverse.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
@@ -80,6 +82,19 @@ std::set<const Node*> changes_of_variables(const Graph& graph) {
     return found;
 }
 
+// Whether numbers are made of constants and of shared variables that no call changes, as the edges of a graph
+// are: they are sorted once (once.h).
+bool stays_from_call_to_call(const NodePtr& numbers, const Graph& graph) {
+    for (const NodePtr& node : topological({numbers})) {
+        if (node->op->kind != OpKind::leaf || is_constant(node)) continue;
+        const SharedPtr shared = shared_of(node);
+        if (!shared || std::any_of(graph.updates.begin(), graph.updates.end(),
+                                   [&](const SharedUpdate& u) { return u.target == shared; }))
+            return false;
+    }
+    return count_of(numbers->type.shape).is_constant();
+}
+
 // A sum over terms of which a task has all rows (nest/puts.h), or the largest one, of integers from 0 on.
 class AtPlaces {
   public:
@@ -146,7 +161,9 @@ void sort_lookups(Graph& graph, const Target& target) {
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
     replace_nodes(graph, [&](const NodePtr& node, const Node& before) -> NodePtr {
         if (node->op != scatter_op()) return nullptr;
-        if (!changes.contains(&before) && is_worth_adding(*node)) return at_places(*node);
+        if (!changes.contains(&before) && is_worth_adding(*node) &&
+            !stays_from_call_to_call(node->inputs[1], graph))
+            return at_places(*node);
         if (!is_worth_sorting(*node, target)) return nullptr;
         const std::pair<const Node*, Int> key{node->inputs[1].get(), node->type.shape[0]};
         auto at = sorts.find(key);
