@@ -214,6 +214,7 @@ class GuardCutter {
                 return;
             usual = usual &&
                     (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one)));
+            if (!usual) return;
             parts = parts || has_parts(one.place) || any_part(one.value, [&](const ScalarNode& x) {
                         return x.kind == ScalarNode::Kind::read && has_parts(x.operand.place());
                     });
