@@ -196,8 +196,8 @@ class Reorderer {
         at(copy).users.push_back(v);
     }
 
-    // Whether windows over the last axes read it, and maps and short sums at most do so beside them: windows
-    // that overlap read an element several times, neighbours of a row at once.
+    // Whether windows over the last axes that overlap read it, and no product does: they read an element
+    // several times, neighbours of a row at once.
     bool is_read_by_windows(int v) const {
         const std::size_t axes = at(v).shape.size();
         if (!target_.has_vectors() || !is_image(axes) || at(v).storage != Value::Storage::stored ||
@@ -223,13 +223,18 @@ class Reorderer {
         return windows;
     }
 
+    // Windows of neighbouring results share elements, unlike those of a mean over 2 x 2.
     static bool overlap_along(const Nest& nest, const Int& place) {
-        const auto moves = [&](const std::vector<Loop>& loops) {
-            return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) {
-                return l.variable.symbol_id() && depends_on(place, l.variable.symbol_id());
-            });
+        const auto step_of = [&](const Loop& l) {
+            const std::uint64_t id = l.variable.symbol_id();
+            return id ? substitute(place, {{id, l.variable + 1}}) - place : Int(0);
         };
-        return moves(nest.parallel) && moves(nest.reduced);
+        Int reach = 0;
+        for (const Loop& l : nest.reduced) reach = reach + step_of(l) * (l.extent - 1);
+        return !reach.is(0) && std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+            const Int step = step_of(l);  // a quotient's is none that is known
+            return !step.is(0) && !(step - reach - 1).non_negative();
+        });
     }
 
     // The convolution as a value of its own, and its result a map of it.

@@ -50,7 +50,8 @@ bool is_view(const Value& value) {
            value.nest.body->guards.empty() && value.nest.lets.empty();
 }
 
-constexpr double often = 8, seldom = 0.2;
+constexpr double often = 8;
+constexpr double seldom = 0.5;  // at most twice as many elements are stored as are looked up
 
 bool is_read_by_larger_map(const Values& values, int number, double size) {
     const std::vector<int>& users = at(values, number).users;

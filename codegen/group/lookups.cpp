@@ -57,6 +57,7 @@ bool is_worth_adding(const Node& scatter) {
     const double rows = typical(shape[0]), columns = typical(count_of(Shape(shape.begin() + 1, shape.end()))),
                  bytes = rows * columns * static_cast<double>(bytes_of(dtype));
     const Int terms = count_of(scatter.inputs[1]->type.shape);
+    if (terms.is(0)) return false;
     const bool is_list = list_of_last(scatter) && rows > 1;  // sorted, otherwise, for few rows too
     if (!is_list && (rows < fewest_rows || rows * columns < fewest_elements)) return false;
     const bool many = terms.is_constant() && typical(terms) * rows_of_term >= rows;

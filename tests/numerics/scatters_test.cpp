@@ -37,84 +37,91 @@ Array expected(const Array& base, const Array& keys, const Array& terms) {
     return added_by_loops<std::int64_t>(base, list, terms);
 }
 
+// Functions of several tables at once, as compiling takes its time.
+class Tables {
+  public:
+    struct Table {
+        Expr base, part, key;
+        Array base_value, part_value, key_value;
+    };
+
+    // columns 0: a vector. Keys are within the first 60,000 rows.
+    Table add(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t terms, bool known) {
+        Dims table{rows}, list{terms};
+        if (columns > 0) table.push_back(columns), list.push_back(columns);
+        Dims declared = list;
+        if (!known) declared[0] = -1;
+        const DType key_dtype = random_.pick(std::vector<DType>{int32, int64, uint16});
+        const double last = static_cast<double>(std::min<std::int64_t>(rows, 60000)) - 1;
+        Table t{input(dtype, table, "base"),
+                input(dtype, declared, "part"),
+                input(key_dtype, {declared[0]}, "key"),
+                random_array(dtype, table, random_),
+                random_array(dtype, list, random_),
+                random_array(key_dtype, {terms}, random_, 0, last)};
+        inputs_.insert(inputs_.end(), {Input(t.base), Input(t.part), Input(t.key)});
+        values_.insert(values_.end(), {t.base_value, t.part_value, t.key_value});
+        names_.push_back(fmt::format("{} {} terms of {} into {}", terms, name_of(dtype),
+                                     known ? "a known number" : "an unknown number", text_of(table)));
+        return t;
+    }
+    void expect(const Expr& output, const Array& right) {
+        outputs_.push_back(output);
+        right_.push_back(right);
+    }
+    void check() const {
+        const Results r = function(inputs_, outputs_, {.device = tested_device()}).call(values_);
+        for (std::size_t k = 0; k < right_.size(); ++k) {
+            INFO(names_[k]);
+            const bool narrow = right_[k].dtype() == float32;
+            CHECK(difference(r[k], right_[k], {.ulps = 4, .of_largest = narrow ? 1e-6 : 1e-14}) == "");
+        }
+    }
+
+  private:
+    Random random_{1};
+    std::vector<Input> inputs_;
+    std::vector<Expr> outputs_;
+    std::vector<Array> values_, right_;
+    std::vector<std::string> names_;
+};
+
+Array set_by_loops(const Array& base, const Array& keys, const Array& rows) {
+    std::vector<float> now = base.to_vector<float>();
+    const std::vector<float> from = rows.to_vector<float>();
+    const std::vector<std::int64_t> list = keys.to_vector<std::int64_t>();
+    const auto width = static_cast<std::size_t>(base.size() / base.shape()[0]);
+    for (std::size_t k = 0; k < list.size(); ++k)
+        for (std::size_t j = 0; j < width; ++j)
+            now[static_cast<std::size_t>(list[k]) * width + j] = from[k * width + j];
+    return Array(std::span<const float>(now), base.shape());
+}
+
 }  // namespace
 
 TEST_CASE("terms added at the places of keys, into tables of every size") {
-    Random random(1);
-    std::vector<Input> inputs;
-    std::vector<Expr> outputs;
-    std::vector<Array> values, right;
-    std::vector<std::string> names;
+    Tables tables;
     for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {1, 0}, {50, 0}, {5000, 0}, {300000, 0}, {700, 3}, {600, 16}, {40, 65}, {3000, 7}})
         for (const DType dtype : {float32, float64, int8, int64})
-            for (const bool known : {true, false}) {
+            for (const std::int64_t terms : {0, 37, 2000}) {
                 if (rows > 10000 && dtype != float32) continue;
-                const std::int64_t terms =
-                    known ? 900 : random.pick(std::vector<std::int64_t>{0, 1, 37, 2000});
-                const DType key_dtype = random.pick(std::vector<DType>{int32, int64, uint16});
-                Dims table{rows}, list{terms};
-                if (columns > 0) table.push_back(columns), list.push_back(columns);
-                Dims declared = list;
-                if (!known) declared[0] = -1;
-                const Expr base = input(dtype, table, "base"), part = input(dtype, declared, "part"),
-                           key = input(key_dtype, {declared[0]}, "key");
-                inputs.insert(inputs.end(), {Input(base), Input(part), Input(key)});
-                values.push_back(random_array(dtype, table, random));
-                values.push_back(random_array(dtype, list, random));
-                const double last = static_cast<double>(std::min<std::int64_t>(rows, 60000)) - 1;
-                values.push_back(random_array(key_dtype, {terms}, random, 0, last));
-                right.push_back(
-                    expected(values[values.size() - 3], values.back(), values[values.size() - 2]));
-                outputs.push_back(inc_subtensor(base, key, part));
-                names.push_back(fmt::format("{} {} terms of {} into {}", terms, name_of(dtype),
-                                            known ? "a known number" : "an unknown number", text_of(table)));
+                const Tables::Table t = tables.add(dtype, rows, columns, terms, terms != 37);
+                tables.expect(inc_subtensor(t.base, t.key, t.part),
+                              expected(t.base_value, t.key_value, t.part_value));
             }
-    const Results r = function(inputs, outputs, {.device = tested_device()}).call(values);
-    for (std::size_t k = 0; k < right.size(); ++k) {
-        INFO(names[k]);
-        const bool narrow = right[k].dtype() == float32;
-        CHECK(difference(r[k], right[k], {.ulps = 4, .of_largest = narrow ? 1e-6 : 1e-14}) == "");
-    }
+    tables.check();
 }
 
 TEST_CASE("rows that are set at the places of keys, the last one of equal keys") {
-    Random random(2);
-    std::vector<Input> inputs;
-    std::vector<Expr> outputs;
-    std::vector<Array> values, right;
-    std::vector<std::string> names;
+    Tables tables;
     for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {1, 0}, {2, 0}, {8, 0}, {50, 0}, {5000, 0}, {300000, 0}, {40, 3}, {700, 17}})
-        for (const bool known : {true, false}) {
-            const std::int64_t terms = known ? 900 : random.pick(std::vector<std::int64_t>{0, 1, 37, 2000});
-            const DType key_dtype = random.pick(std::vector<DType>{int32, int64, uint16});
-            Dims table{rows}, list{terms};
-            if (columns > 0) table.push_back(columns), list.push_back(columns);
-            Dims declared = list;
-            if (!known) declared[0] = -1;
-            const Expr base = input(float32, table, "base"), part = input(float32, declared, "part"),
-                       key = input(key_dtype, {declared[0]}, "key");
-            inputs.insert(inputs.end(), {Input(base), Input(part), Input(key)});
-            values.push_back(random_array(float32, table, random));
-            values.push_back(random_array(float32, list, random));
-            const double last = static_cast<double>(std::min<std::int64_t>(rows, 60000)) - 1;
-            values.push_back(random_array(key_dtype, {terms}, random, 0, last));
-            std::vector<float> now = values[values.size() - 3].to_vector<float>();
-            const std::vector<float> from = values[values.size() - 2].to_vector<float>();
-            const std::vector<std::int64_t> keys = values.back().to_vector<std::int64_t>();
-            const std::size_t width = columns > 0 ? static_cast<std::size_t>(columns) : 1;
-            for (std::size_t k = 0; k < keys.size(); ++k)
-                for (std::size_t j = 0; j < width; ++j)
-                    now[static_cast<std::size_t>(keys[k]) * width + j] = from[k * width + j];
-            right.push_back(Array(std::span<const float>(now), table));
-            outputs.push_back(set_subtensor(base, key, part));
-            names.push_back(fmt::format("{} rows of {} into {}", terms,
-                                        known ? "a known number" : "an unknown number", text_of(table)));
-        }
-    const Results r = function(inputs, outputs, {.device = tested_device()}).call(values);
-    for (std::size_t k = 0; k < right.size(); ++k) {
-        INFO(names[k]);
-        CHECK(difference(r[k], right[k]) == "");
-    }
+        for (const std::int64_t terms : {0, 1, 900})
+            for (const bool known : {true, false}) {
+                const Tables::Table t = tables.add(float32, rows, columns, terms, known);
+                tables.expect(set_subtensor(t.base, t.key, t.part),
+                              set_by_loops(t.base_value, t.key_value, t.part_value));
+            }
+    tables.check();
 }
