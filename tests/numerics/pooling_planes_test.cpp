@@ -324,8 +324,9 @@ TEST_CASE("windows beside a border, of images that others read too, and their gr
             inputs.insert(inputs.end(), {x, k});
             values.push_back(random_array(float32, shape, random, -1, 1));
             values.push_back(random_array(int16, shape, random, -50, 50));
-            for (const auto& [window, pad] :
+            for (const auto& [of, at] :
                  std::vector<std::pair<Size2, Size2>>{{{3, 3}, {1, 1}}, {{5, 4}, {2, 3}}}) {
+                const Size2 window = of, pad = at;
                 const PoolOptions options{.stride = Size2{1, 1}, .pad = pad};
                 const auto name = [&](const char* what) {
                     return fmt::format("{} {} x {} of {} {}", what, window.h, window.w,

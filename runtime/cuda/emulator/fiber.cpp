@@ -11,6 +11,14 @@ void __sanitizer_finish_switch_fiber(void* save, const void** old_bottom, std::s
 void __asan_unpoison_memory_region(const volatile void* at, std::size_t bytes);                 // NOLINT
 }
 #endif
+#ifdef BITALE_THREAD_SANITIZER
+extern "C" {
+void* __tsan_get_current_fiber();                          // NOLINT
+void* __tsan_create_fiber(unsigned flags);                 // NOLINT
+void __tsan_destroy_fiber(void* fiber);                    // NOLINT
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);  // NOLINT
+}
+#endif
 
 // Pushes what a callee must preserve, keeps the stack pointer in *from, and pops the same from `to`.
 #if defined(__x86_64__)
@@ -113,6 +121,9 @@ void before_switch([[maybe_unused]] StackPoint* from, [[maybe_unused]] const Sta
 #ifdef BITALE_ADDRESS_SANITIZER
     __sanitizer_start_switch_fiber(from ? &from->sanitizer : nullptr, to.bottom, to.bytes);
 #endif
+#ifdef BITALE_THREAD_SANITIZER
+    __tsan_switch_to_fiber(to.of_threads, 0);
+#endif
 }
 
 // `left` gets the bounds of the stack that was left, if it is given.
@@ -128,16 +139,28 @@ void after_switch([[maybe_unused]] StackPoint& now, [[maybe_unused]] StackPoint*
 #endif
 }
 
+void forget([[maybe_unused]] const StackPoint& point) {
+#ifdef BITALE_THREAD_SANITIZER
+    if (point.of_threads) __tsan_destroy_fiber(point.of_threads);
+#endif
+}
+
 }  // namespace
 
 Fiber::Fiber() : stack_(std::make_unique_for_overwrite<char[]>(stack_bytes)) {}
+
+Fiber::~Fiber() { forget(here_); }
 
 void Fiber::prepare(void (*function)()) {
 #ifdef BITALE_ADDRESS_SANITIZER
     __asan_unpoison_memory_region(stack_.get(), stack_bytes);  // frames that were never left
 #endif
     function_ = function;
+    forget(here_);
     here_ = {};
+#ifdef BITALE_THREAD_SANITIZER
+    here_.of_threads = __tsan_create_fiber(0);
+#endif
     here_.bottom = stack_.get();
     here_.bytes = stack_bytes;
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -159,6 +182,9 @@ void Fiber::enter() {
 
 void Fiber::resume() {
     beginning = this;
+#ifdef BITALE_THREAD_SANITIZER
+    host_.of_threads = __tsan_get_current_fiber();
+#endif
     before_switch(&host_, here_);
     switch_stack(host_, here_);
     after_switch(host_, nullptr);

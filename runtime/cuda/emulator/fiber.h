@@ -15,11 +15,17 @@
 #if __has_feature(address_sanitizer)
 #define BITALE_ADDRESS_SANITIZER 1
 #endif
+#if __has_feature(thread_sanitizer)
+#define BITALE_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define BITALE_THREAD_SANITIZER 1
 #endif
 
 namespace bitale::cuda {
 
-// Where a stack was left. AddressSanitizer is told of every switch.
+// Where a stack was left. AddressSanitizer and ThreadSanitizer are told of every switch.
 struct StackPoint {
 #if defined(__x86_64__) || defined(__aarch64__)
     void* stack_pointer = nullptr;
@@ -29,18 +35,20 @@ struct StackPoint {
     void* sanitizer = nullptr;
     const void* bottom = nullptr;
     std::size_t bytes = 0;
+    void* of_threads = nullptr;  // ThreadSanitizer's fiber
 };
 
 // Of one host thread at a time: resume() is called from the host's own stack, leave() from the fiber's.
 class Fiber {
   public:
-#ifdef BITALE_ADDRESS_SANITIZER
+#if defined(BITALE_ADDRESS_SANITIZER) || defined(BITALE_THREAD_SANITIZER)
     static constexpr std::size_t stack_bytes = std::size_t{512} << 10;  // of code that is not optimised
 #else
     static constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 #endif
 
     Fiber();
+    ~Fiber();
     Fiber(const Fiber&) = delete;
     Fiber& operator=(const Fiber&) = delete;
 
