@@ -1,6 +1,7 @@
 #include "codegen/group/chain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "codegen/nest/tree.h"
@@ -25,6 +26,9 @@ bool is_least_of_chain(const Values& values, int number, const std::function<boo
     const Value& least = values.list[static_cast<std::size_t>(number)];
     if (!is_reduced_later(values, least)) return false;
     std::vector<int> stack{number}, seen;
+    double results = INFINITY;
+    for (const int user : least.users)
+        results = std::min(results, count_of(values.list[static_cast<std::size_t>(user)]));
     int reductions = 0;
     double read = 0;
     while (!stack.empty() && seen.size() < longest_chain) {
@@ -36,7 +40,7 @@ bool is_least_of_chain(const Values& values, int number, const std::function<boo
         const bool reduction =
             v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.by_library);
         const bool array = reduction || (v != number && is_kept(v));
-        if (array) ++reductions;
+        if (array && (count_of(value) > results || 2 * count_of(value) >= count_of(least))) ++reductions;
         if (array || value.storage == Value::Storage::leaf)
             read += count_of(value);
         else if (value.nest.body && !is_reduction(value.nest))

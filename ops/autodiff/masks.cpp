@@ -6,6 +6,7 @@
 
 #include "graph/rewrite/pattern.h"
 #include "graph/walk/interner.h"
+#include "ops/autodiff/modifiers.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
@@ -34,22 +35,6 @@ bool contains(const Sides& sides, const Side& side) {
 void append(Sides& sides, const Sides& more) {
     for (const Side& side : more)
         if (!contains(sides, side)) sides.push_back(side);
-}
-
-// Takes where(c, x, 0) and where(c, 0, x) off, and notes c: of nested ones the inner first.
-NodePtr without_selections(NodePtr part, Sides& sides, const Node& node) {
-    Sides outer;
-    while (part->op == where_op()) {
-        const bool wanted = is_zero(part->inputs[2]);
-        if (!wanted && !is_zero(part->inputs[1])) break;
-        const NodePtr& value = part->inputs[wanted ? 1 : 2];
-        if (value->type != part->type) break;
-        outer.push_back({part->inputs[0], wanted, node.where, node.op});
-        part = value;
-    }
-    std::reverse(outer.begin(), outer.end());
-    append(sides, outer);
-    return part;
 }
 
 // A number other than zero that no multiplication or division by it makes infinite or NaN; or a length.
@@ -85,6 +70,22 @@ NodePtr Masks::selected(const NodePtr& value, const Side& side) {
         const_cast<Node*>(known.get())->title = "gradient of " + side.op->name;  // not shared yet
     settle_(known, side.where);
     return known;
+}
+
+// Takes where(c, x, 0) and where(c, 0, x) off, and notes c: of nested ones the inner first.
+NodePtr Masks::without_selections(NodePtr part, Sides& sides, const Node& node) {
+    Sides outer;
+    while (part->op == where_op()) {
+        const bool wanted = is_zero(part->inputs[2]);
+        if (!wanted && !is_zero(part->inputs[1])) break;
+        const NodePtr& value = part->inputs[wanted ? 1 : 2];
+        if (value->type != part->type) break;
+        outer.push_back({of_values(part->inputs[0]), wanted, node.where, node.op});
+        part = value;
+    }
+    std::reverse(outer.begin(), outer.end());
+    append(sides, outer);
+    return part;
 }
 
 NodePtr Masks::apply(Flow& flow, Where where) {
@@ -138,6 +139,26 @@ NodePtr Masks::moved(const NodePtr& part, const NodePtr& from, const NodePtr& in
     return nullptr;
 }
 
+// The condition without cotangents in it, so that it is the same for every cotangent, and exact.
+NodePtr Masks::of_values(const NodePtr& condition) {
+    const Op* op = condition->op;
+    if (op == flows_op()) return condition->inputs[1];
+    if (op != logical_and_op() && op != logical_or_op() && op != logical_not_op()) return condition;
+    NodePtr& known = of_values_[condition];
+    if (known) return known;
+    Nodes inputs;
+    for (const NodePtr& input : condition->inputs) inputs.push_back(of_values(input));
+    known = inputs == condition->inputs ? condition : make_node(op, std::move(inputs), {}, condition->where);
+    return known;
+}
+
+// Whether a sum is on the way from `from` to the part.
+bool Masks::adds(const NodePtr& part, const NodePtr& from) const {
+    if (part == from || forward_.contains(part.get())) return false;
+    return part->op == sum_op() || std::any_of(part->inputs.begin(), part->inputs.end(),
+                                               [&](const NodePtr& x) { return adds(x, from); });
+}
+
 // Sides grow with every selection on the way: beyond a few, the oldest two become one condition.
 void Masks::bound(Sides& sides, Where where) {
     constexpr std::size_t most = 4;
@@ -175,16 +196,23 @@ Flow Masks::through(const Flow& flow, const NodePtr& part, const NodePtr& node) 
     const Where where = node->where;
     Flow below;
     below.value = without_selections(part, below.pending, *node);
+    NodePtr all;
     for (const Side& side : flow.known) {
         if (side.condition->type.rank() == 0 && flow.value->type.rank() > 0) continue;
         const DType dtype = flow.value->type.dtype;
-        const NodePtr indicator =
-            make_node(cast_op(), {as_condition(side, where)}, {{"dtype", dtype}}, where);
+        const NodePtr condition = as_condition(side, where), exact = of_values(condition);
+        const NodePtr indicator = make_node(cast_op(), {exact}, {{"dtype", dtype}}, where);
         const NodePtr there = moved(part, flow.value, indicator);
         if (!there || there->type.shape != part->type.shape) continue;
         const NodePtr zero = scalar_node(there->type.dtype, 0, where);
-        below.known.push_back({make_node(neq_op(), {there, zero}, {}, where), true, where});
+        const NodePtr any = make_node(neq_op(), {there, zero}, {}, where);
+        if (!adds(part, flow.value) && exact == condition)
+            below.known.push_back({any, true, where});
+        else
+            all = all ? make_node(logical_and_op(), {all, any}, {}, where) : any;
     }
+    // Sums of indicators are as dear as the sum of the cotangents, which says the same.
+    if (all) below.known.push_back({make_node(flows_op(), {part, all}, {}, where), true, where});
     return below;
 }
 

@@ -55,11 +55,15 @@ class Masks {
     bool is_zero_with(const NodePtr& part, const NodePtr& from) const;
     NodePtr moved(const NodePtr& part, const NodePtr& from, const NodePtr& indicator) const;
     static void bound(std::vector<Side>& sides, Where where);
+    bool adds(const NodePtr& part, const NodePtr& from) const;
+    NodePtr of_values(const NodePtr& condition);
+    NodePtr without_selections(NodePtr part, std::vector<Side>& sides, const Node& node);
 
     const std::unordered_set<const Node*>& forward_;
     const Settle settle_;
     // One selection for each value and side.
     std::map<std::tuple<const Node*, const Node*, bool>, NodePtr> selections_;
+    std::map<NodePtr, NodePtr> of_values_;
 };
 
 bool is_zero(const NodePtr& node);  // a constant, repeated or not, of zeros

@@ -1,8 +1,10 @@
 // Ops that change gradients and nothing else.
 #include "ops/autodiff/modifiers.h"
 
+#include "graph/rewrite/pattern.h"
 #include "ops/autodiff/saved.h"
 #include "ops/dsl/build.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -58,10 +60,31 @@ const Op* again_op() {
     return op;
 }
 
+const Op* flows_op() {
+    static const Op* op = register_op({
+        .name = "flows",
+        .kind = OpKind::composite,
+        .arity = 2,
+        .infer =
+            [](const Nodes& inputs, const Attributes&, Where) {
+                return Type{DType::boolean, inputs[0]->type.shape};
+            },
+        .evaluate = [](const Node&,
+                       const std::vector<Array>& inputs) { return inputs[0].as(DType::boolean); },
+        .decompose =
+            [](const NodePtr& node) {
+                const NodePtr zero = scalar_node(node->inputs[0]->type.dtype, 0, node->where);
+                return make_node(neq_op(), {node->inputs[0], zero}, {}, node->where);
+            },
+    });
+    return op;
+}
+
 void register_autodiff_ops() {
     disconnected_grad_op();
     checkpoint_op();
     again_op();
+    flows_op();
     saved_op();
 }
 

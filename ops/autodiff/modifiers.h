@@ -13,6 +13,11 @@ const Op* checkpoint_op();  // x: the value of x; gradients compute again what i
 // if that is given. Code generation takes it off and keeps the order.
 const Op* again_op();
 
+// cotangent, condition: where the cotangent is not 0. The cotangent is 0 wherever the condition fails, and
+// its own zeros are cheaper to ask for than the condition is to compute; gradients of what is selected
+// thereby are selected by the condition.
+const Op* flows_op();
+
 void register_autodiff_ops();
 
 }  // namespace bitale

@@ -1,8 +1,10 @@
 // Constants that meet, quotients and powers.
 #include <cmath>
 
+#include "ops/elementwise/elementwise.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -34,6 +36,27 @@ bool by_power_of_two(const Match& m, const Pattern& c) {
            std::abs(std::frexp(x, &exponent)) == 0.5;
 }
 
+// The reciprocal of a root that is repeated along some axes, repeated likewise; null for anything else. A
+// root is no subnormal number, so its reciprocal is finite unless it is 0, and so are both quotients or
+// neither.
+NodePtr inverse_of_repeated_root(const NodePtr& divisor, Where where) {
+    if (divisor->op == sqrt_op()) return make_node(reciprocal_op(), {divisor}, {}, where);
+    if (divisor->op != expand_op() && divisor->op != reshape_op() && divisor->op != permute_op())
+        return nullptr;
+    const NodePtr inverse = inverse_of_repeated_root(divisor->inputs[0], where);
+    return inverse ? make_node(divisor->op, {inverse}, divisor->attributes, divisor->where) : nullptr;
+}
+
+// One quotient for each root, not one for each element that it divides.
+NodePtr times_inverse_of_root(const Match& m, const Pattern& x, const Pattern& y) {
+    const NodePtr &divisor = m[y], inverse = inverse_of_repeated_root(divisor, m.root()->where);
+    if (!inverse) return nullptr;
+    const Node* root = divisor.get();
+    while (root->op != sqrt_op()) root = root->inputs[0].get();
+    if (count_of(root->type.shape) == count_of(divisor->type.shape)) return nullptr;
+    return make_node(mul_op(), {m[x], inverse}, {}, m.root()->where);
+}
+
 }  // namespace
 
 std::vector<Rule> factor_rules() {
@@ -52,6 +75,8 @@ std::vector<Rule> factor_rules() {
         {"div-constants", (x / c) / d, x / (c * d), Tag::reassociates, ordinary_factor(x, c, d, product)},
         {"div-power-of-two", x / c, x * (1 / c), Tag::exact,
          [x, c](const Match& m) { return !is_constant(m[x]) && by_power_of_two(m, c); }},
+        {"div-repeated-root", x / y, [=](const Match& m) { return times_inverse_of_root(m, x, y); },
+         Tag::reassociates},
         {"reciprocal", 1 / x, reciprocal(x)},
         {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates},
         {"mul-self", x * x, sqr(x)},

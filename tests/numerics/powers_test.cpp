@@ -96,3 +96,30 @@ TEST_CASE("stable forms are known when they are written with powers") {
     }
     CHECK(f(Array(std::vector<float>{1000, 0, 0}))[1].to_vector<float>()[1] == -3000);
 }
+
+TEST_CASE("quotients by roots that are repeated, at zeros, infinities and the smallest numbers") {
+    const float infinity = std::numeric_limits<float>::infinity(), least = 1e-45F;
+    const std::vector<float> numbers = {0, -0.0F, 1, -3, 1e-38F, 1e30F, -1e38F, least, infinity, NAN};
+    const std::vector<float> squares = {0, least, 1e-38F, 2, 1e30F, 3e38F, infinity, -1, NAN};
+    const auto n = static_cast<std::int64_t>(numbers.size()), k = static_cast<std::int64_t>(squares.size());
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(float32, {n}, "x") : vector("x"),
+                   v = known ? input(float32, {k, 1}, "v") : input(float32, {-1, 1}, "v");
+        Function f =
+            function({x, v}, {x / sqrt(v), (x - 1) / sqrt(v + 1e-5F) * x}, {.device = tested_device()});
+        const Results r = f(Array(numbers), Array(std::span<const float>(squares), {k, 1}));
+        const auto quotients = r[0].to_vector<float>();
+        for (std::int64_t i = 0; i < k; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+                const double exact =
+                    double(numbers[std::size_t(j)]) / std::sqrt(double(squares[std::size_t(i)]));
+                const auto wanted = static_cast<float>(exact);
+                const float got = quotients[std::size_t(i * n + j)];
+                INFO(numbers[std::size_t(j)] << " / sqrt(" << squares[std::size_t(i)] << ")");
+                CHECK((std::isnan(wanted)
+                           ? std::isnan(got)
+                           : got == wanted ||
+                                 std::abs(got - wanted) <= std::max(3e-7F * std::abs(wanted), 2 * least)));
+            }
+    }
+}

@@ -126,6 +126,30 @@ TEST_CASE("selections that people write have finite gradients") {
     CHECK(gradient(where(expand_dims(z, 1) > 0, rows, none)) == Numbers{0, 0, 0.25});
 }
 
+TEST_CASE("second derivatives do not vanish with the first") {
+    // The cost is least at 0, where the sum of each row's cotangents is 0 without being masked.
+    const Expr p = vector("p", float64), c = input(boolean, Dims{3, 4}, "c");
+    const Expr rows = broadcast_to(expand_dims(exp(p), 1), {3, 4});
+    const Expr cost = sum(where(c, sqr(rows - 1), 0));
+    const Expr first = grad(cost, p), second = grad(sum(first), p), third = grad(sum(second), p);
+    Array taken(boolean, {3, 4});
+    for (const std::int64_t i : {0, 1, 2, 3, 5, 7}) static_cast<bool*>(taken.mutable_data())[i] = true;
+    const Array zeros(std::vector<double>{0, 0, 0}, {3});
+    const auto at_zero = [&](const Expr& y) {
+        return evaluated(y, {p, c}, {zeros, taken}).to_vector<double>();
+    };
+    using Numbers = std::vector<double>;
+    CHECK(at_zero(first) == Numbers{0, 0, 0});
+    CHECK(at_zero(second) == Numbers{8, 4, 0});
+    CHECK(at_zero(third) == Numbers{24, 12, 0});
+    // Rows of which nothing is taken may be anything, in second derivatives as well.
+    const Expr root = broadcast_to(expand_dims(sqrt(p), 1), {3, 4});
+    const Expr masked = grad(sum(where(c, root, 0)), p), twice = grad(sum(masked), p);
+    const Array ones(std::vector<double>{1, 4, 0}, {3});
+    CHECK(evaluated(masked, {p, c}, {ones, taken}).to_vector<double>() == Numbers{2, 0.5, 0});
+    CHECK(evaluated(twice, {p, c}, {ones, taken}).to_vector<double>() == Numbers{-1, -0.0625, 0});
+}
+
 TEST_CASE("a scalar that is used under a selection collects what the selection takes") {
     const Expr s = scalar("s", float64), z = vector("z", float64);
     const Array at(std::vector<double>{-1, 0, 4}, {3});

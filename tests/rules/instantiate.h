@@ -218,6 +218,11 @@ class Instantiator {
         if (user == "log" || user == "log1p" || user == "neg" || is_loss) return exponential(2);
         if (user == "sqrt") return kept_or_not("sum", make("sqr", {leaf(type)}));
         if (user == "cast") return leaf({boolean, shape_});
+        if (user == "div" && position == 1 && chance(3)) {
+            Shape small = shape_;
+            small.back() = 1;
+            return make_expand(make("sqrt", {leaf({dtype_, small})}), shape_, {});
+        }
         if (user == "div" && position == 1) {
             beside_ = leaf(type);
             const NodePtr e = make("exp", {beside_});
