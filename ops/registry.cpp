@@ -12,6 +12,7 @@
 #include "ops/nn/losses.h"
 #include "ops/nn/pick.h"
 #include "ops/nn/pooling.h"
+#include "ops/nn/root.h"
 #include "ops/nn/softmax.h"
 #include "ops/random/distributions.h"
 #include "ops/reduce/reduce.h"
@@ -34,6 +35,7 @@ void register_all_ops() {
     register_eigh_ops();
     register_softmax_ops();
     register_logsumexp_ops();
+    register_root_ops();
     register_loss_ops();
     register_pick_ops();
     register_pooling_ops();

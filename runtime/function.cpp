@@ -548,6 +548,7 @@ Results Function::loop(std::int64_t first, std::int64_t last, const StopToken& s
 }
 Results Function::loop(std::int64_t first, std::int64_t last, const LoopOptions& options) {
     State& state = used(state_);
+    const std::shared_ptr<State> held = state_;  // what reports progress may assign to this function
     if (options.every < 0)
         throw Error(
             fmt::format("loop of \"{}\": the steps between two reports must be at least 0, but are {}",

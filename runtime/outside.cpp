@@ -1,12 +1,17 @@
 #include "runtime/outside.h"
 
 #include <dlfcn.h>
+#include <spawn.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -15,6 +20,17 @@
 extern char** environ;  // NOLINT: POSIX
 
 namespace bitale::outside {
+
+namespace {
+
+// Where the usual PATH has the program; a file that is not there if it has none.
+std::string in_usual_folder(const std::string& program) {
+    for (const char* folder : {"/usr/local/bin/", "/usr/bin/", "/bin/"})
+        if (access((folder + program).c_str(), X_OK) == 0) return folder + program;
+    return "/usr/bin/" + program;
+}
+
+}  // namespace
 
 std::optional<std::thread> start_thread(std::function<void()> work) {
     if (refused(Door::thread)) return std::nullopt;
@@ -28,11 +44,21 @@ std::optional<std::thread> start_thread(std::function<void()> work) {
 }
 
 int start_program(pid_t* process, const char* program, const posix_spawn_file_actions_t* actions,
-                  const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
+                  const posix_spawnattr_t* attributes, char* const* arguments) {
     int code = 0;
     if (refused(Door::spawn, &code)) return code;
-    const auto start = std::strchr(program, '/') ? posix_spawn : posix_spawnp;
-    return start(process, program, actions, attributes, arguments, variables ? variables : environ);
+    char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
+    std::vector<char*> variables;
+    const bool is_trusted = getauxval(AT_SECURE) == 0;
+    if (is_trusted) {
+        if (getenv("PATH"))
+            return (std::strchr(program, '/') ? posix_spawn : posix_spawnp)(process, program, actions,
+                                                                            attributes, arguments, environ);
+        for (char** variable = environ; variable && *variable; ++variable) variables.push_back(*variable);
+    }
+    variables.insert(variables.end(), {path, nullptr});
+    const std::string found = std::strchr(program, '/') ? program : in_usual_folder(program);
+    return posix_spawn(process, found.c_str(), actions, attributes, arguments, variables.data());
 }
 
 void* load_library(const std::string& path, int flags, std::string* problem) {

@@ -19,10 +19,11 @@ namespace bitale::outside {
 // Nothing where the system makes no further thread, or has no memory for it.
 std::optional<std::thread> start_thread(std::function<void()> work);
 
-// As posix_spawn, or with a bare name posix_spawnp: an errno, or 0. Without `variables` it gets our own.
+// As posix_spawn, or with a bare name posix_spawnp: an errno, or 0. The program gets our own environment,
+// with the usual PATH where we have none. A process that runs with more rights than whoever started it takes
+// neither PATH nor any other variable from there: several of them tell a compiler what to run.
 int start_program(pid_t* process, const char* program, const posix_spawn_file_actions_t* actions,
-                  const posix_spawnattr_t* attributes, char* const* arguments,
-                  char* const* variables = nullptr);
+                  const posix_spawnattr_t* attributes, char* const* arguments);
 
 // As dlopen: null, and dlerror() or `problem` says why.
 void* load_library(const std::string& path, int flags, std::string* problem = nullptr);

@@ -24,7 +24,10 @@ double usual_of(const Atom& atom, Known& known, int depth) {
             const auto low = static_cast<double>(atom.range.low), high = static_cast<double>(atom.range.high);
             return high <= small_bound ? high : std::max(low, typical_unknown);
         }
-        case Atom::Kind::floordiv: return std::floor(inner(atom.a) / inner(atom.b));
+        case Atom::Kind::floordiv: {
+            const double by = inner(atom.b);
+            return by == 0 ? 0 : std::floor(inner(atom.a) / by);
+        }
         case Atom::Kind::min: return std::min(inner(atom.a), inner(atom.b));
         case Atom::Kind::max: return std::max(inner(atom.a), inner(atom.b));
     }

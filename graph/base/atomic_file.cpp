@@ -21,6 +21,7 @@ namespace bitale {
 
 namespace {
 
+using outside::has_nul;
 using outside::open_file;
 
 constexpr std::string_view beginning = ".bitale-unfinished-";
@@ -85,9 +86,12 @@ AtomicFile::AtomicFile(Begun, std::string path, bool durable)
 
 AtomicFile::AtomicFile(std::string path, bool durable) : AtomicFile(Begun(), std::move(path), durable) {
     struct stat s {};
-    const bool there = stat(target_.c_str(), &s) == 0;
-    if (there && S_ISDIR(s.st_mode)) {
-        errno = EISDIR;
+    // By its own path: behind the links of /proc there may be a pipe, which has no path.
+    const bool there = stat(path_.c_str(), &s) == 0;
+    const bool refused = has_nul(path_) || (!there && errno == ELOOP);
+    if (refused || (there && S_ISDIR(s.st_mode))) {
+        if (!refused) errno = EISDIR;
+        if (has_nul(path_)) errno = EINVAL;
         fail("be written");
     }
     if (there && !S_ISREG(s.st_mode)) {
@@ -117,7 +121,7 @@ void AtomicFile::fail(const std::string& doing) {
 }
 
 void AtomicFile::open_directly() {
-    file_ = open_file(target_, O_WRONLY | O_NOCTTY);
+    file_ = open_file(path_, O_WRONLY | O_NOCTTY);
     if (file_ < 0) fail("be written");
 }
 

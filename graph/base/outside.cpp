@@ -67,6 +67,10 @@ void tell(FileEvent::What what, int file, const std::string& path, const std::st
 int open_file(const std::string& path, int flags, unsigned mode) {
     if (shut(Door::open)) return -1;
     int file = -1;
+    if (has_nul(path)) {
+        errno = EINVAL;
+        return file;
+    }
     do {
         file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     } while (file < 0 && errno == EINTR);

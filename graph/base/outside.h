@@ -30,6 +30,9 @@ constexpr int doors = static_cast<int>(Door::device_memory) + 1;
 // Whether the door is shut; `code` is then an errno. False, and nothing else, unless faults are compiled in.
 bool refused(Door door, int* code = nullptr);
 
+// The system would read a path up to its first NUL, and so find another file.
+inline bool has_nul(std::string_view path) { return path.find('\0') != std::string_view::npos; }
+
 // As the functions of POSIX, but that they go on after signals: a number below 0, and errno.
 int open_file(const std::string& path, int flags, unsigned mode = 0);  // closed in programs that are started
 int sync_file(int file);

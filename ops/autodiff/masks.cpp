@@ -10,6 +10,7 @@
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/gather.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -102,7 +103,7 @@ bool Masks::is_zero_with(const NodePtr& part, const NodePtr& from) const {
     const Nodes& in = part->inputs;
     const auto zero = [&](std::size_t i) { return is_zero_with(in[i], from); };
     const Op* op = part->op;
-    if (op == neg_op() || op == cast_op() || op == sum_op() || op->kind == OpKind::view)
+    if (op == neg_op() || op == cast_op() || op == sum_op() || op == scatter_op() || op->kind == OpKind::view)
         return !in.empty() && zero(0);
     if (op == add_op() || op == sub_op()) return zero(0) && zero(1);
     if (op == where_op()) return zero(1) && zero(2);
@@ -127,7 +128,8 @@ NodePtr Masks::moved(const NodePtr& part, const NodePtr& from, const NodePtr& in
         return make_node(op == sub_op() ? add_op() : op, std::move(inputs), part->attributes, part->where);
     };
     if (op == neg_op()) return moved(part->inputs[0], from, indicator);
-    if (op == cast_op() || op == sum_op() || (op->kind == OpKind::view && !part->inputs.empty()))
+    if (op == cast_op() || op == sum_op() || op == scatter_op() ||
+        (op->kind == OpKind::view && !part->inputs.empty()))
         return rebuilt({0});
     if (op == add_op() || op == sub_op()) return rebuilt({0, 1});
     if (op == where_op()) return rebuilt({1, 2});
@@ -155,8 +157,9 @@ NodePtr Masks::of_values(const NodePtr& condition) {
 // Whether a sum is on the way from `from` to the part.
 bool Masks::adds(const NodePtr& part, const NodePtr& from) const {
     if (part == from || forward_.contains(part.get())) return false;
-    return part->op == sum_op() || std::any_of(part->inputs.begin(), part->inputs.end(),
-                                               [&](const NodePtr& x) { return adds(x, from); });
+    return part->op == sum_op() || part->op == scatter_op() ||
+           std::any_of(part->inputs.begin(), part->inputs.end(),
+                       [&](const NodePtr& x) { return adds(x, from); });
 }
 
 // Sides grow with every selection on the way: beyond a few, the oldest two become one condition.

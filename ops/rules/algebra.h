@@ -1,6 +1,10 @@
 // Patterns as algebra: the operators and functions of the language, over patterns. For rule files only.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include "graph/rewrite/pattern.h"
 #include "graph/rewrite/rule.h"
 
@@ -65,6 +69,10 @@ inline Condition of_integers(const Pattern& x) {
 }
 inline Condition of_floats(const Pattern& x) {
     return [x](const Match& m) { return is_float(m[x]->type.dtype); };
+}
+
+inline bool is_named(const NodePtr& node, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), node->op->name) != names.end();
 }
 
 }  // namespace algebra

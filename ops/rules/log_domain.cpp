@@ -11,6 +11,7 @@
 #include "ops/nn/softmax.h"
 #include "ops/reduce/gradients.h"
 #include "ops/reduce/reduce.h"
+#include "ops/rules/algebra.h"
 #include "ops/shape/gather.h"
 #include "ops/shape/view.h"
 
@@ -18,6 +19,7 @@ namespace bitale {
 
 namespace {
 
+using algebra::is_named;
 using Axes = std::vector<std::int64_t>;
 
 // How far a value may leave the range of its dtype while its logarithm stays.
@@ -25,10 +27,6 @@ struct Danger {
     bool over = false, under = false;
     explicit operator bool() const { return over || under; }
 };
-
-bool is_named(const NodePtr& node, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), node->op->name) != names.end();
-}
 
 // Views whose elements are all elements of the first operand.
 bool only_moves(const NodePtr& node) {

@@ -28,6 +28,7 @@ std::vector<Rule> reduce_rules();
 std::vector<Rule> constant_rules();  // what is known now
 std::vector<Rule> stabilize_elementwise_rules();
 std::vector<Rule> stabilize_softmax_rules();
+std::vector<Rule> stabilize_root_rules();
 std::vector<Rule> stabilize_crossentropy_rules();
 std::vector<Rule> stabilize_logarithm_rules();
 std::vector<Rule> filter_rules();       // convolutions with filters that are known

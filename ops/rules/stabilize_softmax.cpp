@@ -1,7 +1,10 @@
 // Softmax, its logarithm and logarithms of sums of exponentials, however they are written.
 #include <algorithm>
+#include <cmath>
 
 #include "graph/walk/interner.h"
+#include "ops/dsl/build.h"
+#include "ops/dsl/compose.h"
 #include "ops/nn/logsumexp.h"
 #include "ops/nn/softmax.h"
 #include "ops/reduce/gradients.h"
@@ -44,6 +47,21 @@ Replace softmax_of_quotient(const Pattern& x, const Pattern& d, bool inverted) {
         if (!m.may_look_through(terms) || terms->op != exp_op() || !same_expression(terms->inputs[0], m[x]))
             return nullptr;
         return softmax_over(softmax_op(), m[x], reduced_axes(*total->reduction), m.root()->where);
+    };
+}
+
+// Shares of what a mask leaves. Where it leaves nothing of a row, both are NaN.
+Replace softmax_of_masked(const Pattern& c, const Pattern& x, const Pattern& d) {
+    return [=](const Match& m) -> NodePtr {
+        const NodePtr& root = m.root();
+        const std::optional<Kept> total = reduction_beside(m, x, d);
+        if (!total || total->inverted || total->reduction->op != sum_op() || m[x]->type != root->type)
+            return nullptr;
+        const NodePtr& terms = total->reduction->inputs[0];
+        if (!m.may_look_through(terms) || !same_expression(terms, root->inputs[0])) return nullptr;
+        const Expr none = literal(-INFINITY, root->where);
+        const Term left = compose(where_op(), {wrap(m[c]), wrap(m[x]), none}, root->where);
+        return softmax_over(softmax_op(), left.node(), reduced_axes(*total->reduction), root->where);
     };
 }
 
@@ -98,6 +116,7 @@ std::vector<Rule> stabilize_softmax_rules() {
         {"exp-log-softmax", exp(log_softmax(x)), softmax(x), t},
         {"softmax-quotient", exp(x).again() / d, softmax_of_quotient(x, d, false), t},
         {"softmax-product", exp(x).again() * d, softmax_of_quotient(x, d, true), t},
+        {"softmax-masked", where(c, exp(x).again(), 0).again() / d, softmax_of_masked(c, x, d), t},
         {"log-softmax-difference", x - d, log_softmax_of_difference(x, d), t},
         {"softmax-shift", softmax((x - c).again()), without_shift(x), t},
         {"log-softmax-shift", log_softmax((x - c).again()), without_shift(x), t},

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,12 +52,6 @@ pid_t start(const std::vector<std::string>& command, int output) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    // A program that runs with more rights than whoever started it passes no variable on: several of them
-    // tell a compiler what to run.
-    char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-    char* const little[] = {path, nullptr};
-    char* const* const variables = getauxval(AT_SECURE) != 0 ? little : nullptr;
-
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -70,7 +63,7 @@ pid_t start(const std::vector<std::string>& command, int output) {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t pid = 0;
-    const int problem = outside::start_program(&pid, argv[0], &actions, &attributes, argv.data(), variables);
+    const int problem = outside::start_program(&pid, argv[0], &actions, &attributes, argv.data());
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (problem != 0) cannot_start(command, problem);

@@ -28,6 +28,14 @@ bool fits(const Array& value, DType dtype) {
     if (is_float(value.dtype()) && is_float(dtype))
         return std::isfinite(there.at(0)) || !std::isfinite(value.at(0));
     if (is_float(value.dtype()) && !std::isfinite(value.at(0))) return false;
+    // A float beyond all integers of a dtype becomes the largest, which may be the same float again.
+    const auto is_beyond = [](double number, DType integers) {
+        return dispatch(integers, [&](auto zero) {
+            return number >= std::ldexp(1.0, std::numeric_limits<decltype(zero)>::digits);
+        });
+    };
+    if (is_float(value.dtype()) && !is_float(dtype) && is_beyond(value.at(0), dtype)) return false;
+    if (is_float(dtype) && !is_float(value.dtype()) && is_beyond(there.at(0), value.dtype())) return false;
     // 64-bit integers do not survive a detour over double: they are compared as themselves.
     if (!same(there.as(value.dtype()), value)) return false;
     return (value.at(0) < 0) == (there.at(0) < 0);

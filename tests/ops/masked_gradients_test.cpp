@@ -121,6 +121,10 @@ TEST_CASE("selections that people write have finite gradients") {
     CHECK(gradient(where(z > 0, root, 0) + where(z > 1, root * root, 0)) == Numbers{0, 0, 1.25});
     // A side for each of the two: together everywhere.
     CHECK(gradient(where(z > 0, sqr(z), -z)) == Numbers{-1, -1, 8});
+    // Looked up, once and twice.
+    const Expr order = constant(Array{2, 0, 1}), twice = constant(Array{2, 2, 1});
+    CHECK(gradient(where(gather(z, order) > 0, gather(log(z), order), 0)) == Numbers{0, 0, 0.25});
+    CHECK(gradient(where(gather(z, twice) > 0, gather(log(z), twice), 0)) == Numbers{0, 0, 0.5});
     // A row that is not taken at all, behind a value that is repeated.
     const Expr rows = expand_dims(sqrt(z), 1), none = zeros_like(rows);
     CHECK(gradient(where(expand_dims(z, 1) > 0, rows, none)) == Numbers{0, 0, 0.25});

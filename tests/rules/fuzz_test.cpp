@@ -74,10 +74,10 @@ std::string difference(const Rule& rule, const WideValue& before, const WideValu
 // for one; or of rounding, as log(1 - exp(1e-38)), which is -inf for NaN.
 bool may_be_a_wrong_number(const Rule& rule) {
     static const std::set<std::string> names = {
-        "softmax-quotient", "softmax-product",     "log-softmax-difference",
-        "sigmoid-quotient", "sigmoid-product",     "tanh-quotient",
-        "tanh-expm1",       "logarithm-of-rest",   "log1mexp",
-        "log-expm1",        "binary-crossentropy", "logarithm"};
+        "softmax-quotient",  "softmax-product", "softmax-masked", "log-softmax-difference",
+        "sigmoid-quotient",  "sigmoid-product", "tanh-quotient",  "tanh-expm1",
+        "logarithm-of-rest", "log1mexp",        "log-expm1",      "binary-crossentropy",
+        "logarithm"};
     return names.contains(rule.name);
 }
 

@@ -34,7 +34,7 @@ class Instantiator {
         if ((*pattern).name == "logical_or" && !chance(3)) dtype_ = boolean;
         shape_ = pick(shapes);
         constants_ = chance(12);
-        beside_ = nullptr;
+        beside_ = mask_ = nullptr;
         place_axis_ = between(0, 3);
         place_parts_ = between(1, 3);
         places_beyond_ = between(0, 2);
@@ -87,6 +87,7 @@ class Instantiator {
         const std::string& name = op->name;
         if (name == "scatter") return {{"extent", Int(3)}};
         if (name == "cast") return {{"dtype", pick(all)}};
+        if (name == "root") return {{"exponent", 0.5}};
         if (name == "reshape") return {{"shape", other_shape(shape)}};
         if (name == "expand") return {{"shape", larger_shape(shape)}};
         if (name == "permute") {
@@ -139,7 +140,9 @@ class Instantiator {
         NodePtr made;
         switch (pattern.kind) {
             case PatternNode::Kind::any: made = wildcard(user, position); break;
-            case PatternNode::Kind::constant: made = number(chosen_number()); break;
+            case PatternNode::Kind::constant:
+                made = number(user == "pow" && chance(2) ? 0.25 : chosen_number());
+                break;
             case PatternNode::Kind::number:
                 made = number(pattern.number, user == "where" && position == 0);
                 break;
@@ -185,7 +188,8 @@ class Instantiator {
         if (position == 1 && user == "unpool")
             return make_node(find_op("pool_winner"), {leaf({float32, {2, 1, 4, 6}})}, pool_attributes());
         if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});
-        if (position == 0 && user == "where") return leaf({boolean, shape_});
+        if (position == 0 && user == "where")
+            return mask_ ? std::exchange(mask_, nullptr) : leaf({boolean, shape_});
         if (position == 0 && user == "conv")
             return leaf({float32, {between(1, 2), 1, between(5, 7), between(5, 7)}});
         if (position == 1 && user == "conv") return known_filters();
@@ -216,6 +220,7 @@ class Instantiator {
         const Type type{dtype_, shape_};
         const bool is_loss = user.find("crossentropy") != std::string::npos && position == 0;
         if (user == "log" || user == "log1p" || user == "neg" || is_loss) return exponential(2);
+        if (user == "pow" && position == 0) return make("sqr", {leaf(type)});
         if (user == "sqrt") return kept_or_not("sum", make("sqr", {leaf(type)}));
         if (user == "cast") return leaf({boolean, shape_});
         if (user == "div" && position == 1 && chance(3)) {
@@ -226,6 +231,10 @@ class Instantiator {
         if (user == "div" && position == 1) {
             beside_ = leaf(type);
             const NodePtr e = make("exp", {beside_});
+            if (chance(3)) {
+                mask_ = leaf({boolean, shape_});
+                return kept("sum", make("where", {mask_, e, number(0)}));
+            }
             if (chance(2)) return kept("sum", e);
             return make("add", {e, chance(2) ? make("exp", {leaf(type)}) : scalar_node(dtype_, 1.5)});
         }
@@ -477,7 +486,7 @@ class Instantiator {
     Shape shape_, pooled_;
     Attributes conv_;  // of the convolution whose image was made last
     bool constants_ = false;
-    NodePtr beside_;  // what the other operand has reduced
+    NodePtr beside_, mask_;  // what the other operand has reduced, and under which condition
     std::int64_t place_axis_ = 0, place_parts_ = 2, places_beyond_ = 0;
     Int placed_;  // where the last place ends
     std::vector<std::pair<NodePtr, std::int64_t>> leaves_;

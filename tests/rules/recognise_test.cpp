@@ -102,6 +102,32 @@ TEST_CASE("sigmoid, softplus and tanh by hand") {
     CHECK(stabilized(log1p(-exp(x))) == "log1mexp(x)");
     CHECK(stabilized(log(exp(x) - 1)) == "add(x, log1mexp(neg(x)))");
     CHECK(stabilized(1 - exp(x)) == "neg(expm1(x))");
+    CHECK(stabilized(y / (1 + exp(-x))) == "mul(y, sigmoid(x))");
+    CHECK(stabilized(x / (exp(x) + 1)) == "mul(x, sigmoid(neg(x)))");
+    CHECK(stabilized(2 / (1 + exp(-2 * x)) - 1) == "tanh(x)");
+    CHECK(stabilized(1 - 2 / (exp(2 * x) + 1)) == "tanh(x)");
+    CHECK_THAT(stabilized(log(cosh(x))), ContainsSubstring("softplus(mul(-2, abs(x)))"));
+    for (const Expr& density : {log(1 - sqr(tanh(x))), log(1 - tanh(x) * tanh(x)), log1p(-sqr(tanh(x)))})
+        CHECK_THAT(stabilized(density), ContainsSubstring("softplus(mul(-2, abs(x)))"));
+}
+
+TEST_CASE("a softmax over what a mask leaves, and masked quotients") {
+    const Expr x = GENERATE(matrix("x"), input(float32, Dims{2, 3}, "x"), input(float32, {-1, 3}, "x"));
+    const Array at(std::vector<float>{1000, 999, 2000, -3000, -3001, 5}, {2, 3});
+    const Expr left = logical_and(neq(x, 2000), neq(x, 5));
+    const auto shares = [&](const Expr& e) { return e / sum(e, {1}, {.keepdims = true}); };
+    const double half = 1 / (1 + std::exp(-1.0));
+    for (const Expr& y : {shares(where(left, exp(x), 0)), shares(exp(x) * cast(left, float32))})
+        for (const Array& got : {value(y, x, at)}) {
+            for (const std::int64_t row : {0, 3}) {
+                CHECK(got.at(row) == Approx(half));
+                CHECK(got.at(row + 1) == Approx(1 - half));
+                CHECK(got.at(row + 2) == 0);
+            }
+        }
+    const Array zeros(float32, {2, 3});
+    CHECK(value(cast(x > 0, float32) * (1 / x), x, zeros).at(0) == 0);
+    CHECK(value(grad(sum(cast(x > 0, float32) / x), x), x, zeros).at(0) == 0);
 }
 
 TEST_CASE("the logarithm of a product is the sum of logarithms, whatever the signs") {

@@ -334,6 +334,17 @@ TEST_CASE("what a compiler says is read to 64 KB, however much it is", "[core][r
     REQUIRE_THROWS_AS(run_program({folder / "absent"}, 0), CompileError);
 }
 
+TEST_CASE("programs get the usual PATH where there is none", "[core][runtime][compiler]") {
+    const char* const before = getenv("PATH");
+    REQUIRE(before);
+    const std::string kept = before;
+    unsetenv("PATH");
+    const Ended ended = run_program({"sh", "-c", "env"}, 20);
+    setenv("PATH", kept.c_str(), 1);
+    CHECK(ended.succeeded());
+    CHECK_THAT(ended.said, ContainsSubstring("PATH=/usr/local/bin:/usr/bin:/bin"));
+}
+
 TEST_CASE("a wrapper is asked once which compiler it starts", "[core][runtime][compiler]") {
     const TemporaryFolder folder;
     const auto version = [&](const std::string& text) {

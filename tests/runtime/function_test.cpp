@@ -234,6 +234,11 @@ TEST_CASE("numbers convert to an input's dtype when they fit", "[core][runtime][
                      ContainsSubstring("does not fit float32"));
         REQUIRE_THAT(message_of<TypeError>([&] { f(1, 2, std::uint64_t{1} << 63); }),
                      ContainsSubstring("does not fit int64"));
+        // The largest integer is the same float.
+        REQUIRE_THAT(message_of<TypeError>([&] { f(1, 2, 9223372036854775808.0); }),
+                     ContainsSubstring("does not fit int64"));
+        REQUIRE_THAT(message_of<TypeError>([&] { f(INT64_MAX, 2, 3); }),
+                     ContainsSubstring("does not fit float32"));
         REQUIRE_THROWS_AS(f(1, 2, std::vector<std::int64_t>{3}), ShapeError);
     });
 }

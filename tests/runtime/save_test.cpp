@@ -104,6 +104,18 @@ TEST_CASE("devices and pipes are written, not replaced", "[core][runtime][io]") 
     CHECK(S_ISFIFO(mode_of(pipe)));
     CHECK(got == text_of_file(folder / "plain.npy"));
 
+    // A pipe without a name, as a shell makes.
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const Array small = numbered(10);
+    save_npy("/dev/fd/" + std::to_string(ends[1]), small);
+    close(ends[1]);
+    got = text_of_file("/dev/fd/" + std::to_string(ends[0]));
+    close(ends[0]);
+    save_npy(folder / "small.npy", small);
+    CHECK(got == text_of_file(folder / "small.npy"));
+    std::filesystem::remove(folder / "small.npy");
+
     // A reader that goes away is an error, no signal that ends the program.
     std::thread leaver([&] { close(open(pipe.c_str(), O_RDONLY)); });
     CHECK_THROWS_AS(save_npy(pipe, value), FileError);
@@ -235,6 +247,20 @@ TEST_CASE("a folder is no target, and is said so", "[core][runtime][io]") {
     CHECK_THROWS_AS(save_npz(folder / "x.npz", {{std::string(70000, 'n'), numbered(1)}}), FileError);
     CHECK_THROWS_AS(save_npz(folder / "x.npz", {{"x", Array(bfloat16, {2})}}), TypeError);
     CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("a path with a NUL, or of links in a circle, is refused", "[core][runtime][io]") {
+    const TemporaryFolder folder;
+    save_npy(folder / "kept.npy", numbered(3));
+    const std::string beyond = (folder / "kept.npy") + std::string(1, '\0') + ".tmp";
+    CHECK_THAT(message_of<FileError>([&] { save_npy(beyond, numbered(1)); }),
+               ContainsSubstring("kept.npy\\x00.tmp\" cannot be written"));
+    CHECK_THROWS_AS(save_npz(beyond, {{"x", numbered(1)}}), FileError);
+    CHECK_THROWS_AS(load_npy(beyond), FileError);
+    CHECK(same(load_npy(folder / "kept.npy"), numbered(3)));
+    REQUIRE(symlink("circle", (folder / "circle").c_str()) == 0);
+    CHECK_THROWS_AS(save_npy(folder / "circle", numbered(1)), FileError);
+    CHECK(names_in(folder.path()) == std::vector<std::string>{"circle", "kept.npy"});
 }
 
 TEST_CASE("archives with fields of 64 bits are read back", "[core][runtime][io]") {

@@ -49,6 +49,17 @@ TEST_CASE("a loop that reports has the results of one that does not") {
     }
 }
 
+TEST_CASE("what reports progress may drop the function that loops") {
+    for (const char* device : {"cpu", "emulator", "reference"}) {
+        const Shared s = shared(Array(0), "s");
+        const Expr i = lscalar("i");
+        Function f = function({i}, {s + i}, {.updates = {{s, s + 1}}, .device = device});
+        const auto drop = [&](const Progress&) { f = Function(); };
+        CHECK(f.loop(0, 10, {.every = 5, .on_progress = drop})[0].size() == 10);
+        CHECK(s.get_value() == 10);
+    }
+}
+
 TEST_CASE("a loop that reports ends by requests, tokens and errors, after whole steps") {
     const Shared s = shared(Array(0), "s");
     const Expr i = lscalar("i");
