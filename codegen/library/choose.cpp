@@ -17,6 +17,7 @@
 #include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
 #include "codegen/library/strided.h"
+#include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -286,13 +287,19 @@ class Chooser {
             value.why_generated = "because the products that a library would add up are small";
             return false;
         }
-        double passed = value.required ? 0 : typical_count(value.nest.parallel), made = 0;
+        double passed = value.required ? 0 : typical_count(value.nest.parallel), made = 0, apart = 0;
         std::vector<int> operands = found.operands;
         operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-        for (const int operand : operands)
-            if (!stored_anyway(at(operand)))
-                (may_be_made(operand, found) ? made : passed) += typical_count(at(operand).nest.parallel);
-        const ProductCost cost = cost_of_product(call, passed, made);
+        for (const int operand : operands) {
+            if (stored_anyway(at(operand))) continue;
+            const double count = typical_count(at(operand).nest.parallel);
+            (may_be_made(operand, found) ? made : passed) += count;
+            if (operand == found.operands[1] && !is_view(at(operand)) &&
+                lies_apart(operand, at(operand).nest.parallel.size() - 1))
+                apart += count;
+        }
+        ProductCost cost = cost_of_product(call, passed, made);
+        cost.generated += cost_of_turning(call, apart);
         bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);
         std::string why = why_of(value, call, passed, cost, worth);
@@ -326,6 +333,22 @@ class Chooser {
                      : fmt::format(
                            "{} is generated code: an estimated {} us on one core; by a library, {} us{}",
                            describe(*value.node), rounded(cost.generated), rounded(alone), more);
+    }
+
+    // Whether neighbours along the axis are no neighbours in the memory that the value is computed from.
+    bool lies_apart(int v, std::size_t axis, int depth = 8) {
+        const Value& value = at(v);
+        if (value.storage == Value::Storage::leaf || stored_anyway(value) ||
+            value.nest.combine != Combine::none)
+            return axis + 1 < value.shape.size();
+        if (!value.nest.body || depth == 0) return false;
+        const Int& along = value.nest.parallel[axis].variable;
+        bool apart = false;
+        for_each_read(value.nest, [&](const ScalarNode& s) {
+            const std::optional<std::size_t> there = apart ? std::nullopt : axis_along(s, along);
+            if (there) apart = lies_apart(s.operand.value(), *there, depth - 1);
+        });
+        return apart;
     }
 
     // The product with what is computed where it reads, and with the maps that alone read its results.

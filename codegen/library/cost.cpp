@@ -78,6 +78,10 @@ ProductCost cost_of_product(const GemmCall& call, double passed, double made) {
                                          : filled(n, lanes)))};
 }
 
+double cost_of_turning(const GemmCall& call, double apart) {
+    return apart * turned_ns * std::clamp(std::ceil(typical(call.m) / rows_of_tile), 1.0, tasks);
+}
+
 double cost_of_pieces(const GemmCall& call) {
     const double m = typical(call.m), n = typical(call.n), k = typical(call.k);
     const auto slices = [](double length, std::int64_t slice) {

@@ -15,6 +15,10 @@ struct ProductCost {
 // pieces (made.h), and generated code in its registers, for a few rows at a time.
 ProductCost cost_of_product(const GemmCall& call, double passed, double made);
 
+// What generated code takes in addition for so many elements of a factor that it computes from memory in
+// which they lie apart: each task turns them for itself.
+double cost_of_turning(const GemmCall& call, double apart);
+
 // An element of a piece (made.h), by a loop that walks along memory.
 constexpr double made_ns = 0.3;
 // What all pieces of a call take: those of a are made once for each slice of columns, those of b once for

@@ -138,11 +138,9 @@ std::string Indices::atom(const Atom& a) {
     const std::string x = text(a.a, wide), y = text(a.b, wide);
     if (a.kind == Atom::Kind::floordiv) {
         const std::string type = wide || !narrow_ ? "i64" : "i32", cast = "(" + type + ")";
-        const std::string text = a.a.non_negative() && a.b.range().low > 0
-                                     ? x + " / " + y
-                                     : "b_floordiv(" + cast + x + ", " + cast + y + ")";
-        if (narrow_) return remember_(type, text);
-        return text[0] == 'b' ? text : "(" + text + ")";
+        const bool plain = a.a.non_negative() && a.b.range().low > 0;
+        const std::string text = plain ? x + " / " + y : "b_floordiv(" + cast + x + ", " + cast + y + ")";
+        return plain && !narrow_ ? "(" + text + ")" : remember_(type, text);
     }
     const std::string compare = a.kind == Atom::Kind::min ? " < " : " > ";
     return "(" + x + compare + y + " ? " + x + " : " + y + ")";

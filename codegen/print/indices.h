@@ -20,7 +20,8 @@ class Indices {
     // Makes a constant of the enclosing scope for a text that may be needed again; returns its name.
     using Remember = std::function<std::string(const std::string& type, const std::string& text)>;
 
-    // `narrow`: for a GPU. Quotients are then computed once and kept by `remember`.
+    // `narrow`: for a GPU. Quotients are then computed once and kept by `remember`. So are those with
+    // branches on a CPU: compilers make no vectors of a loop that has them.
     Indices(bool narrow, Remember remember) : narrow_(narrow), remember_(std::move(remember)) {}
 
     // From now on the symbol stands as `name`; the variable's type is type_of(symbol).
