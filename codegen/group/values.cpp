@@ -331,7 +331,8 @@ class Decider {
             } else if (const char* why = why_stored_for_vectors(values_, i, times, target_)) {
                 value.storage = Value::Storage::stored;
                 value.reason = why;
-            } else if (((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
+            } else if ((((cost[i] >= 1 && !moves_elements(value)) ||
+                         is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
                         times >= staged_from) ||
                        (times >= staged_gather_from && gathers_elements(value.nest)) ||
                        (cost[i] >= 1 && times >= staged_with_border_from &&

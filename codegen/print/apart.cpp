@@ -75,4 +75,37 @@ std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>&
     return {found.begin(), found.end()};
 }
 
+namespace {
+
+template <class F>
+void for_each_inside(const Stmts& body, const F& f) {
+    for (const Stmt& s : body) {
+        f(s);
+        for_each_inside(s.body, f);
+    }
+}
+
+}  // namespace
+
+std::vector<std::vector<Guard>> guards_of_all_lanes(const Stmt& loop) {
+    std::vector<std::vector<Guard>> all;
+    if (loop.binding != Binding::simd) return all;
+    std::vector<std::uint64_t> inside{loop.variable.symbol_id()};
+    for_each_inside(loop.body, [&](const Stmt& s) { inside.push_back(s.variable.symbol_id()); });
+    const auto moves = [&](const Guard& g) {
+        return std::any_of(inside.begin(), inside.end(),
+                           [&](std::uint64_t id) { return id != 0 && depends_on(g, id); });
+    };
+    const auto look = [&](const std::vector<Guard>& guards) {
+        std::vector<Guard> fixed;
+        for (const Guard& g : guards)
+            if (!moves(g)) fixed.push_back(g);
+        if (!fixed.empty() && std::find(all.begin(), all.end(), fixed) == all.end()) all.push_back(fixed);
+    };
+    for_each_inside(loop.body, [&](const Stmt& s) {
+        if (s.value) for_each_part(s.value, [&](const ScalarNode& part) { look(part.guards); });
+    });
+    return all;
+}
+
 }  // namespace bitale

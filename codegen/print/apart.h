@@ -1,4 +1,5 @@
-// Reads that vectors of g++ need a pointer of their own for.
+// What vectors of g++ need in a form of its own: reads by a pointer, steps and conditions of which it knows
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,10 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
 // columns of a matrix have. g++ takes each such access for a group with gaps, has no vectors for groups that
 // large, and leaves the loop as it is; a step of which it knows nothing it loads lane by lane.
 std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>& places);
+
+// Of a loop in vector lanes, the guards of each choice that are the same for all lanes, where there are
+// several. g++ takes their conjunction out of the loop, and then has no vectors for a choice by a scalar
+// condition; by a number that may be zero it has.
+std::vector<std::vector<Guard>> guards_of_all_lanes(const Stmt& loop);
 
 }  // namespace bitale

@@ -270,8 +270,7 @@ class Printer {
             indices_.bind(s.variable, index(s.begin));
             out_.open("{");  // a scope of its own
             statements(s.body);
-            out_.close();
-            return;
+            return out_.close();
         }
         // Not "i": i8 to i64 are types.
         const std::string begin = index(s.begin), name = fresh("j");
@@ -282,12 +281,13 @@ class Printer {
             end = bound;
         }
         indices_.bind(s.variable, name);
-        const std::vector<ApartRead> apart =
-            cuda_ ? std::vector<ApartRead>{} : reads_apart(s, kernel_.places);
-        for (const ApartRead& read : apart) point_at(read, s.variable);
-        if (!cuda_)
+        if (!cuda_) {
+            for (const ApartRead& read : reads_apart(s, kernel_.places)) point_at(read, s.variable);
             for (const std::int64_t step : long_steps(s, kernel_.places))
                 indices_.hide(s.variable, step, opaque("i64", std::to_string(step)));
+            for (const std::vector<Guard>& fixed : guards_of_all_lanes(s))
+                indices_.settle(fixed, [this](const std::string& value) { return opaque("i32", value); });
+        }
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");

@@ -146,9 +146,26 @@ std::string Indices::atom(const Atom& a) {
     return "(" + x + compare + y + " ? " + x + " : " + y + ")";
 }
 
+void Indices::settle(const std::vector<Guard>& guards, const std::function<std::string(std::string)>& name) {
+    const std::string text = condition(guards);
+    if (text.find('&') != std::string::npos) settled_.emplace_back(guards, name(text));
+}
+
 std::string Indices::condition(const std::vector<Guard>& guards) {
     std::string s;
+    const auto contains = [](const std::vector<Guard>& all, const Guard& g) {
+        return std::find(all.begin(), all.end(), g) != all.end();
+    };
+    const std::vector<Guard>* settled = nullptr;
+    for (const auto& [known, name] : settled_) {
+        const bool has_all =
+            std::all_of(known.begin(), known.end(), [&](const Guard& g) { return contains(guards, g); });
+        if (!has_all || (settled && settled->size() >= known.size())) continue;
+        settled = &known;
+        s = "(" + name + " != 0)";
+    }
     for (const Guard& g : guards) {
+        if (settled && contains(*settled, g)) continue;
         const bool low = (g.value - g.low).range().low < 0, high = (g.high - g.value).range().low <= 0;
         if (low) s += (s.empty() ? "" : " & ") + ("(" + text(g.value - g.low) + " >= 0)");
         if (high) s += (s.empty() ? "" : " & ") + ("(" + text(g.value) + " < " + text(g.high) + ")");

@@ -33,7 +33,10 @@ class Indices {
     void hide(const Int& symbol, std::int64_t factor, const std::string& name) {
         hidden_[{text(symbol), factor}] = name;
     }
-    void show_again() { hidden_.clear(); }
+    // From now on a name is other than 0 where the guards, of choices that have others too, hold: `name`
+    // makes it of their condition. Nothing where that is one comparison.
+    void settle(const std::vector<Guard>& guards, const std::function<std::string(std::string)>& name);
+    void show_again() { hidden_.clear(), settled_.clear(); }
     void forget() { names_.clear(), scalars_.clear(); }
 
     // "i32" where every value of the variable, one step beyond its end included, fits; else "i64".
@@ -61,6 +64,7 @@ class Indices {
     Remember remember_;
     std::map<std::uint64_t, std::string> names_, scalars_;
     std::map<std::pair<std::string, std::int64_t>, std::string> hidden_;
+    std::vector<std::pair<std::vector<Guard>, std::string>> settled_;
     std::vector<Int> sizes_;
     std::map<Int, std::size_t> number_of_size_;
 };

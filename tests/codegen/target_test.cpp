@@ -178,6 +178,16 @@ TEST_CASE("results beyond the caches pass them by where a store would read its l
     CHECK(!has(text_of(program_of({x, b}, {x + b}, target)), "b_leave"));
 }
 
+TEST_CASE("what all lanes of a loop ask of unknown lengths is computed before the loop") {
+    const Expr x = matrix("x");
+    // Whether there is a row above.
+    const Expr wide = pad(x, {{1, 1}, {1, 1}});
+    const Expr sides = wide[{Slice{0, -2}, Slice{1, -1}}] + wide[{Slice{2, {}}, Slice{1, -1}}];
+    const std::string stencil = text_of(program_of({x}, {sides}, {}));
+    CHECK(std::regex_search(stencil, std::regex(R"(i32 q\d+ = \(.* & .*;\s+B_OPAQUE)")));
+    CHECK(std::regex_search(stencil, std::regex(R"(\(q\d+ != 0\)\) \? )")));
+}
+
 TEST_CASE("chunks of one row are tasks of their own where threads hide waits") {
     const Expr x = input(float32, {256, 262144}, "x");
     const auto phases = [&](const Target& target) {
