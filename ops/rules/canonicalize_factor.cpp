@@ -53,7 +53,7 @@ NodePtr times_inverse_of_root(const Match& m, const Pattern& x, const Pattern& y
     if (!inverse) return nullptr;
     const Node* root = divisor.get();
     while (root->op != sqrt_op()) root = root->inputs[0].get();
-    if (count_of(root->type.shape) == count_of(divisor->type.shape)) return nullptr;
+    if (count_of(root->type.shape) == count_of(m.root()->type.shape)) return nullptr;
     return make_node(mul_op(), {m[x], inverse}, {}, m.root()->where);
 }
 
@@ -78,7 +78,10 @@ std::vector<Rule> factor_rules() {
         {"div-repeated-root", x / y, [=](const Match& m) { return times_inverse_of_root(m, x, y); },
          Tag::reassociates},
         {"reciprocal", 1 / x, reciprocal(x)},
-        {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates},
+        {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates,
+         [y](const Match& m) {  // but of a root that divides many elements
+             return m[y]->op != sqrt_op() || count_of(m[y]->type.shape) == count_of(m.root()->type.shape);
+         }},
         {"mul-self", x * x, sqr(x)},
         {"pow-two", pow(x, 2), sqr(x), Tag::reassociates},
     };
