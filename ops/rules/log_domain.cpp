@@ -8,10 +8,12 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/nn/logsumexp.h"
 #include "ops/nn/pick.h"
+#include "ops/nn/root.h"
 #include "ops/nn/softmax.h"
 #include "ops/reduce/gradients.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
+#include "ops/rules/signs.h"
 #include "ops/shape/gather.h"
 #include "ops/shape/view.h"
 
@@ -27,11 +29,6 @@ struct Danger {
     bool over = false, under = false;
     explicit operator bool() const { return over || under; }
 };
-
-// Views whose elements are all elements of the first operand.
-bool only_moves(const NodePtr& node) {
-    return is_named(node, {"reshape", "permute", "expand", "slice", "flip", "rows", "gather", "pick"});
-}
 
 class LogDomain {
   public:
@@ -65,8 +62,8 @@ class LogDomain {
         }
         if (op == prod_op() && !reduced_axes(*x).empty()) return {true, true};
         const bool follows = op == sum_op() || op == mean_op() || op == sqrt_op() || op == sqr_op() ||
-                             (op == cast_op() && is_harmless(*x)) || op == disconnected_grad_op() ||
-                             only_moves(x);
+                             op == root_op() || (op == cast_op() && is_harmless(*x)) ||
+                             op == disconnected_grad_op() || only_moves(x);
         if (follows && is_float(x->inputs[0]->type.dtype)) return of(0);
         if (is_named(x, {"concat"})) {
             Danger all;
@@ -115,9 +112,12 @@ class LogDomain {
             const NodePtr a = log_of(in[1], known_sign), b = a ? log_of(in[2], known_sign) : nullptr;
             return b ? make(where_op(), {in[0], a, b}) : nullptr;
         }
-        if (op == sqrt_op() || op == sqr_op()) {
+        if (op == sqrt_op() || op == sqr_op() || op == root_op()) {
+            const double power = op == root_op()  ? x->attributes.get<double>("exponent")
+                                 : op == sqr_op() ? 2
+                                                  : 0.5;
             const NodePtr a = log_of(in[0], op == sqr_op());
-            return a ? make(mul_op(), {a, number(a, op == sqr_op() ? 2 : 0.5)}) : nullptr;
+            return a ? make(mul_op(), {a, number(a, power)}) : nullptr;
         }
         if (op == sum_op() || op == mean_op()) return of_total(x);
         if (op == prod_op()) return of_product(x, known_sign);
@@ -203,33 +203,7 @@ class LogDomain {
         return make(x->op, std::move(parts), x->attributes);
     }
 
-    bool is_non_negative(const NodePtr& x) {
-        if (++visited_ >= 2048) return false;
-        if (is_constant(x)) {
-            const Array& value = constant_value(x);
-            for (std::int64_t i = 0; i < value.size(); ++i)
-                if (!(value.at(i) >= 0)) return false;
-            return true;
-        }
-        if (!match_.may_look_through(x)) return false;
-        const Op* op = x->op;
-        if (op == exp_op() || op == exp2_op() || op == softmax_op() || op == sigmoid_op() || op == sqr_op() ||
-            op == abs_op() || op == relu_op() || op == softplus_op() || op == sqrt_op() || op == norm_op())
-            return true;
-        const DType from = x->inputs.empty() ? x->type.dtype : x->inputs[0]->type.dtype;
-        if (op == cast_op() && (from == boolean || is_unsigned_integer(from))) return true;
-        const auto of = [&](std::size_t i) { return is_non_negative(x->inputs[i]); };
-        if (op == add_op() || op == mul_op() || op == div_op()) return of(0) && of(1);
-        if (op == where_op()) return of(1) && of(2);
-        if (op == sum_op() || op == mean_op() || op == prod_op() || op == max_op() || op == min_op() ||
-            op == reciprocal_op() || (op == cast_op() && is_float(from)) || op == disconnected_grad_op() ||
-            only_moves(x))
-            return of(0);
-        if (is_named(x, {"concat"}))
-            return std::all_of(x->inputs.begin(), x->inputs.end(),
-                               [&](const NodePtr& part) { return is_non_negative(part); });
-        return false;
-    }
+    bool is_non_negative(const NodePtr& x) const { return Signs(match_, Zeros::any).of(x) != Sign::any; }
 
     const Match& match_;
     const Where where_;

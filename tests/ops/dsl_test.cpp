@@ -1,7 +1,9 @@
 // Expressions: lines, shapes, broadcasting, lengths, shared variables, long chains.
 #include <pthread.h>
 
+#include <cstdlib>
 #include <functional>
+#include <memory>
 
 #include "bitale/dlpack.h"
 #include "bitale/function.h"
@@ -327,10 +329,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a variable and a constant hold copies of what another library lends") {
-    Array first = {1.F, 2.F};
-    DLManagedTensorVersioned* tensor = to_dlpack(std::move(first));
-    auto* elements = static_cast<float*>(tensor->dl_tensor.data);
-    const Array lent = from_dlpack(tensor);
+    // At the beginning of a page: at its end, from_dlpack itself would copy the elements, and free them.
+    constexpr std::size_t page = 4096;
+    const std::shared_ptr<void> memory(std::aligned_alloc(page, page), std::free);
+    auto* elements = static_cast<float*>(memory.get());
+    elements[0] = 1, elements[1] = 2;
+    const Array lent = from_dlpack(to_dlpack(Array::adopt(float32, {2}, memory)));
+    REQUIRE(lent.data() == elements);
     Shared created = shared(lent), set = shared(Array{0.F, 0.F});
     set.set_value(lent);
     const Expr constant_of_it = constant(lent);

@@ -111,6 +111,23 @@ TEST_CASE("sigmoid, softplus and tanh by hand") {
         CHECK_THAT(stabilized(density), ContainsSubstring("softplus(mul(-2, abs(x)))"));
 }
 
+TEST_CASE("a root whose gradient is chosen at 0 is not below 0 for other rules") {
+    const Expr x = vector("x"), y = vector("y");
+    const Expr root = sqrt(sqr(x) + sqr(y)), fourth = pow(sqr(x) + sqr(y), 0.25);
+    CHECK_THAT(stabilized(root), ContainsSubstring("root("));
+    CHECK_THAT(stabilized(sqrt(root)), ContainsSubstring("root(root("));
+    // The logarithm of a product that overflows.
+    for (const Expr& factor : {root, fourth}) {
+        const std::string sum = stabilized(log(exp(x) * factor));
+        CHECK(sum.substr(0, 4) == "add(");
+        CHECK_THAT(sum, !ContainsSubstring("exp("));
+    }
+    CHECK(stabilized(log(sqrt(sqr(exp(x)) + sqr(exp(y))))) == "mul(logaddexp(mul(x, 2), mul(y, 2)), 0.5)");
+    // Derivatives at 0 are infinite here, or there is no 0.
+    for (const Expr& other : {sqrt(x), sqrt(sqrt(x)), sqrt(sqr(x) + 1), sqrt(exp(x)), sqrt(x * y)})
+        CHECK_THAT(stabilized(other), !ContainsSubstring("root("));
+}
+
 TEST_CASE("a softmax over what a mask leaves, and masked quotients") {
     const Expr x = GENERATE(matrix("x"), input(float32, Dims{2, 3}, "x"), input(float32, {-1, 3}, "x"));
     const Array at(std::vector<float>{1000, 999, 2000, -3000, -3001, 5}, {2, 3});
