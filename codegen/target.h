@@ -70,6 +70,7 @@ struct Target {
     bool fast_compile = false;    // less text matters more than speed; the same bits
     bool smallest_tasks = false;  // on a CPU, however little they do: for tests; the same bits
     bool checked_loops = false;   // on a CPU, variables outside of their range trap: for tests
+    bool reads_exactly = false;   // on a CPU, nothing that no lane needs: for tools that look for data races
     bool readable = false;        // kernels come with a text for people
     bool debug_lines = false;     // which is then what is compiled, with the user's lines
     int max_statements = 400;     // per kernel: compile time grows faster than the text

@@ -15,6 +15,13 @@ B_FN b_vec<T, N> b_load(const T* from) {
     return *(const typename b_lanes<T, N>::loose*)from;
 }
 template <int N, class T>
+B_FN b_vec<T, N> b_load(const T* from, int count) {
+    b_vec<T, N> r{};
+    for (int i = 0; i < N; ++i)
+        if (i < count) r[i] = from[i];
+    return r;
+}
+template <int N, class T>
 B_FN b_vec<T, N> b_all(T x) {
     return x - b_vec<T, N>{};
 }

@@ -170,9 +170,10 @@ struct KernelIR {
     std::vector<Place> places;
     std::vector<Phase> phases;
     std::vector<DeviceScalar> scalars;
-    int buffers = 0;         // length of the launch's buffer list
-    bool commits = false;    // writes shared storage: guarded by the error word
-    int errors_buffer = -1;  // position of the error word in the buffer list, if used
+    int buffers = 0;             // length of the launch's buffer list
+    bool commits = false;        // writes shared storage: guarded by the error word
+    int errors_buffer = -1;      // position of the error word in the buffer list, if used
+    bool reads_exactly = false;  // nothing that no lane needs: neither behind an array nor of another task
 };
 
 // Threads for a block of this phase: as many as its widest loop over threads keeps busy, by the ranges of the

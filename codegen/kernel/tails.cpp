@@ -196,6 +196,14 @@ class Filler {
     const std::int64_t width_;
 };
 
+void cut_to_stored(Stmts& body) {
+    for (Stmt& s : body) {
+        if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd && !s.high.is(0))
+            s.end = std::exchange(s.high, 0);
+        cut_to_stored(s.body);
+    }
+}
+
 }  // namespace
 
 Stmt filled_lanes(Int lane, Int count, std::int64_t filled, Stmts body) {
@@ -205,5 +213,11 @@ Stmt filled_lanes(Int lane, Int count, std::int64_t filled, Stmts body) {
 }
 
 void fill_tails(KernelIR& kernel, std::int64_t vector_bytes) { Filler(kernel, vector_bytes).run(); }
+
+void read_exactly(KernelIR& kernel) {
+    kernel.reads_exactly = true;
+    for (Phase& phase : kernel.phases)
+        for (Segment& segment : phase.segments) cut_to_stored(segment.body);
+}
 
 }  // namespace bitale

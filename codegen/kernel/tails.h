@@ -15,4 +15,8 @@ Stmt filled_lanes(Int lane, Int count, std::int64_t filled, Stmts body);
 // memory: there is always room to read.
 void fill_tails(KernelIR& kernel, std::int64_t vector_bytes);
 
+// Takes the lanes away that nobody reads. Where a tool looks for data races, their reads are such: memory
+// behind a row may belong to another task.
+void read_exactly(KernelIR& kernel);
+
 }  // namespace bitale

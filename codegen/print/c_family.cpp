@@ -339,12 +339,13 @@ class Printer {
         BITALE_CHECK(!cuda_, "vector registers, on a GPU");
         lane_ = s.variable;
         width_ = s.number;
+        end_ = s.end;
         memo_.emplace_back();
-        for (const Stmt& one : s.body) in_lanes(one, s.end);
+        for (const Stmt& one : s.body) in_lanes(one);
         memo_.pop_back();
     }
 
-    void in_lanes(const Stmt& s, const Int& count) {
+    void in_lanes(const Stmt& s) {
         forget_statement();
         const bool adds = s.kind == Stmt::Kind::accumulate;
         BITALE_CHECK(s.kind == Stmt::Kind::set || (adds && s.combine == Combine::sum),
@@ -360,17 +361,19 @@ class Printer {
             return;
         }
         const auto [first, step] = address(s.place, s.at);
-        std::string value = vector(s.value);
-        if (adds) {
-            BITALE_CHECK(step.is(1), "vector registers added to elements that are not neighbours");
-            value = fmt::format("b_load<{}>({}) + {}", width_, first, value);
-        }
+        BITALE_CHECK(step.is(1) || !adds, "vector registers added to elements that are not neighbours");
+        const std::string value = (adds ? loaded(first) + " + " : "") + vector(s.value);
         if (!step.is(1))
-            out_.line(fmt::format("b_store_apart({}, {}, {}, {});", first, value, index(count), index(step)));
-        else if (count.is(width_))
+            out_.line(fmt::format("b_store_apart({}, {}, {}, {});", first, value, index(end_), index(step)));
+        else if (end_.is(width_))
             out_.line(fmt::format("b_store({}, {});", first, value));
         else
-            out_.line(fmt::format("b_store_first({}, {}, {});", first, value, index(count)));
+            out_.line(fmt::format("b_store_first({}, {}, {});", first, value, index(end_)));
+    }
+
+    std::string loaded(const std::string& first) {
+        const bool all = end_.is(width_) || !kernel_.reads_exactly;
+        return fmt::format("b_load<{}>({}{})", width_, first, all ? "" : ", " + index(end_));
     }
 
     // Where lane 0 is, and how many elements from one lane to the next.
@@ -413,8 +416,7 @@ class Printer {
             const auto [first, step] = address(s->operand.place(), s->at);
             BITALE_CHECK(step.is(1) && s->guards.empty(),
                          "a vector register from elements that are not neighbours");
-            return temporary(type, fmt::format("b_load<{}>({})", width_, first),
-                             !kernel_.places[s->operand.place()].written);
+            return temporary(type, loaded(first), !kernel_.places[s->operand.place()].written);
         }
         if (s->kind == ScalarNode::Kind::select && s->guards.size() == 1 && s->guards[0].value == lane_) {
             const std::string some = vector(s->arguments[0]), others = vector(s->otherwise);
@@ -424,14 +426,12 @@ class Printer {
         // Of integers, positions alone, none of which is out of range.
         const bool has_form = is_float(s->dtype) || s->dtype == DType::int32;
         if (s->kind == ScalarNode::Kind::apply && has_form && varies_in_lanes(s)) {
-            const Opcode opcode = opcode_of(*s->op);
-            const std::string sign = opcode == Opcode::add   ? "+"
-                                     : opcode == Opcode::sub ? "-"
-                                     : opcode == Opcode::mul ? "*"
-                                                             : "";
-            BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + s->op->name);
+            using enum Opcode;
+            static const std::map<Opcode, char> signs{{add, '+'}, {sub, '-'}, {mul, '*'}};
+            const auto sign = signs.find(opcode_of(*s->op));
+            BITALE_CHECK(sign != signs.end(), "a map that vector registers have no form of: " + s->op->name);
             const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);
-            return temporary(type, fmt::format("{} {} {}", a, sign, b));
+            return temporary(type, fmt::format("{} {} {}", a, sign->second, b));
         }
         // Between integers, or from them: no element is out of range.
         if (s->kind == ScalarNode::Kind::cast && is_integer(s->arguments[0]->dtype)) {
@@ -585,7 +585,7 @@ class Printer {
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0, width_ = 1, functions_ = 0;
-    Int lane_;                            // of the vector registers being printed, width_ of them
+    Int lane_, end_;                      // of the vector registers being printed, width_ of them
     bool settles_ = false;                // this phase: something was stored past the caches
     SharedMemory shared_;                 // of the segment
     std::int64_t most_shared_bytes_ = 0;  // of the phase

@@ -108,6 +108,7 @@ class CpuDevice : public Device {
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;
         t.checked_loops = options().checked_loops;
+        t.reads_exactly = std::string(BITALE_SANITIZE) == "thread";
         return t;
     }
 
