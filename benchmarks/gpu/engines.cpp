@@ -162,11 +162,10 @@ class Engines {
         const Block image = machine_.block(data.image), filters = machine_.block(data.filters),
                     output = machine_.block(data.output), bias = machine_.block(data.bias);
         const ConvData at{image.data(), filters.data(), output.data(), shape.bias ? bias.data() : nullptr};
-        const auto& [result, values] = shape.kind == ConvCall::Kind::forward ? std::tie(output, data.output)
-                                       : shape.kind == ConvCall::Kind::image_gradient
-                                           ? std::tie(image, data.image)
-                                           : std::tie(filters, data.filters);
-        const std::size_t count = values.size();
+        const bool forward = shape.kind == ConvCall::Kind::forward,
+                   of_image = shape.kind == ConvCall::Kind::image_gradient;
+        const Block& result = forward ? output : of_image ? image : filters;
+        const std::size_t count = (forward ? data.output : of_image ? data.image : data.filters).size();
         chosen([&] { backend.conv(shape, at, machine_.stream()); },
                [&] { return backend.conv_algorithm(shape); });
         const CudnnTable& library = cudnn_library().table;

@@ -198,8 +198,8 @@ class Filler {
 
 void cut_to_stored(Stmts& body) {
     for (Stmt& s : body) {
-        if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd && !s.high.is(0))
-            s.end = std::exchange(s.high, 0);
+        const bool in_lanes = s.binding == Binding::simd || s.binding == Binding::lanes;
+        if (s.kind == Stmt::Kind::loop && in_lanes && !s.high.is(0)) s.end = std::exchange(s.high, 0);
         cut_to_stored(s.body);
     }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string_view>
 
 #include "ops/autodiff/modifiers.h"
@@ -11,6 +12,7 @@
 #include "ops/nn/root.h"
 #include "ops/nn/softmax.h"
 #include "ops/reduce/gradients.h"
+#include "ops/reduce/kept.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/signs.h"
@@ -38,7 +40,15 @@ class LogDomain {
         if (!visit(x)) return {};
         const Op* op = x->op;
         const auto of = [&](std::size_t i) { return danger(x->inputs[i]); };
-        if (op == exp_op() || op == exp2_op()) return {true, true};
+        if (op == exp_op() || op == exp2_op())
+            return {!is_at_most_zero(x->inputs[0]), !is_non_negative(x->inputs[0])};
+        if (op == expm1_op()) return {!is_at_most_zero(x->inputs[0]), false};
+        if (op == cosh_op()) return {true, false};
+        if (op == pow_op()) {
+            const std::optional<Array> power = uniform_value(x->inputs[1]);
+            const Danger base = power ? of(0) : Danger{};
+            return power && power->at(0) < 0 ? Danger{base.under, base.over} : base;
+        }
         if (op == softmax_op() || op == sigmoid_op()) return {false, true};
         if (op == mul_op()) {
             const Danger a = of(0), b = of(1);
@@ -94,6 +104,12 @@ class LogDomain {
         const Nodes& in = x->inputs;
         if (op == exp_op()) return in[0];
         if (op == exp2_op()) return make(mul_op(), {in[0], number(in[0], std::log(2.0))});
+        if (op == expm1_op()) return make(add_op(), {in[0], make(log1mexp_op(), {negative(in[0])})});
+        if (op == cosh_op()) return of_cosh(in[0]);
+        if (op == pow_op()) {
+            const NodePtr a = log_of(in[0], true);
+            return a ? make(mul_op(), {a, in[1]}) : nullptr;
+        }
         if (op == softmax_op()) return make(log_softmax_op(), {in[0]}, x->attributes);
         if (op == sigmoid_op()) return negative(make(softplus_op(), {negative(in[0])}));
         if (op == mul_op() || op == div_op()) {
@@ -157,6 +173,11 @@ class LogDomain {
                            where_);
     }
 
+    // (exp(x) + exp(-x)) / 2
+    NodePtr of_cosh(const NodePtr& x) const {
+        return make(sub_op(), {make(logaddexp_op(), {x, negative(x)}), number(x, std::numbers::ln2)});
+    }
+
     NodePtr leaf(const NodePtr& x) const {
         const std::optional<Array> value = uniform_value(x);
         return value ? number(x, std::log(value->at(0))) : make(log_op(), {x});
@@ -203,6 +224,24 @@ class LogDomain {
         return make(x->op, std::move(parts), x->attributes);
     }
 
+    // Exponents of what is scaled before, as by its largest value, and of distances.
+    bool is_at_most_zero(const NodePtr& x) const {
+        if (!match_.may_look_through(x)) return false;
+        if (x->op == neg_op()) return is_non_negative(x->inputs[0]);
+        if (x->op == mul_op() || x->op == div_op()) {
+            for (const std::size_t i : {0, 1}) {
+                const std::optional<Array> number = uniform_value(x->inputs[i]);
+                if (number && number->at(0) <= 0) return is_non_negative(x->inputs[1 - i]);
+                if (is_at_most_zero(x->inputs[i])) return is_non_negative(x->inputs[1 - i]);
+            }
+            return false;
+        }
+        if (only_moves(x)) return is_at_most_zero(x->inputs[0]);
+        Axes all;
+        for (std::int64_t axis = 0; axis < x->type.rank(); ++axis) all.push_back(axis);
+        return is_below_maximum(x, all);
+    }
+
     bool is_non_negative(const NodePtr& x) const { return Signs(match_, Zeros::any).of(x) != Sign::any; }
 
     const Match& match_;
@@ -220,6 +259,12 @@ NodePtr log_of_rest(const NodePtr& x, const Match& match, Where where) {
     return LogDomain(match, where).log_of_rest(x);
 }
 
+NodePtr log_of_positive(const NodePtr& x, const Match& match, Where where) {
+    return LogDomain(match, where).danger(x) ? LogDomain(match, where).log_of(x, true) : nullptr;
+}
+
 bool may_overflow(const NodePtr& x, const Match& match) { return LogDomain(match, {}).danger(x).over; }
+
+bool may_underflow(const NodePtr& x, const Match& match) { return LogDomain(match, {}).danger(x).under; }
 
 }  // namespace bitale

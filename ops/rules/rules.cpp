@@ -44,9 +44,10 @@ const RuleSet& canonicalize_rules() {
 }
 
 const RuleSet& stabilize_rules() {
-    static const RuleSet& set = *new RuleSet(make_set(
-        "stabilize", join({stabilize_elementwise_rules(), stabilize_softmax_rules(), stabilize_root_rules(),
-                           stabilize_crossentropy_rules(), stabilize_logarithm_rules(), canonical()})));
+    static const RuleSet& set = *new RuleSet(
+        make_set("stabilize", join({stabilize_elementwise_rules(), stabilize_softmax_rules(),
+                                    stabilize_root_rules(), stabilize_crossentropy_rules(),
+                                    stabilize_logarithm_rules(), stabilize_overflow_rules(), canonical()})));
     return set;
 }
 

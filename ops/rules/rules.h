@@ -31,6 +31,7 @@ std::vector<Rule> stabilize_softmax_rules();
 std::vector<Rule> stabilize_root_rules();
 std::vector<Rule> stabilize_crossentropy_rules();
 std::vector<Rule> stabilize_logarithm_rules();
+std::vector<Rule> stabilize_overflow_rules();
 std::vector<Rule> filter_rules();       // convolutions with filters that are known
 std::vector<Rule> lookup_rules();       // gradients of lookups in one table meet
 std::vector<Rule> idiom_rules();        // maximum(x, 0) is relu(x): same value, another gradient

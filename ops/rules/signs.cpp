@@ -47,6 +47,7 @@ Sign Signs::of(const NodePtr& x) {
     if (!match_.may_look_through(x)) return Sign::any;
     if (op == sqr_op() || op == abs_op() || op == relu_op() || op == norm_op() || op == root_op())
         return Sign::not_below_zero;
+    if (op == cosh_op()) return Sign::above_zero;
     if (op == exp_op() || op == exp2_op() || op == softmax_op() || op == sigmoid_op() ||
         op == softplus_op() || op == sqrt_op())
         return zeros_ == Zeros::any ? Sign::not_below_zero : Sign::any;
@@ -59,6 +60,12 @@ Sign Signs::of(const NodePtr& x) {
         const Sign a = of(in[0]), b = of(in[1]);
         return std::min(a, b) == Sign::any ? Sign::any : std::max(a, b);
     }
+    if (op == sub_op()) {  // what is left of a share
+        const std::optional<Array> one = uniform_value(in[0]);
+        const bool is_share = in[1]->op == sigmoid_op() || in[1]->op == softmax_op();
+        return one && one->at(0) >= 1 && is_share && zeros_ == Zeros::any ? Sign::not_below_zero : Sign::any;
+    }
+    if (op == expm1_op()) return std::min(of(in[0]), Sign::not_below_zero);
     if (op == maximum_op()) return std::max(of(in[0]), of(in[1]));
     if (op == mul_op() || op == div_op()) return least_of(in);
     if (op == where_op()) return least_of({in[1], in[2]});

@@ -105,6 +105,8 @@ NodePtr of_coins(const Match& m, const Pattern& p, const Pattern& target) {
         .node();
 }
 
+constexpr double lowest_exponent = -50;  // exp(-50) is nothing beside 1, in float64 also
+
 }  // namespace
 
 std::vector<Rule> stabilize_logarithm_rules() {
@@ -116,14 +118,27 @@ std::vector<Rule> stabilize_logarithm_rules() {
         const NodePtr inner = may_overflow(m[x], m) ? log_of(m[x], m, where) : nullptr;
         return inner ? make_node(softplus_op(), {inner}, {}, where) : nullptr;
     };
+    const auto of_base = [=](double base) -> Replace {
+        return [=](const Match& m) -> NodePtr {
+            const NodePtr natural = logarithm(m);
+            return natural ? (Term(natural, m.root()->where) * (1 / std::log(base))).node() : nullptr;
+        };
+    };
     const auto of_rest = [=](const Match& m) { return log_of_rest(m[x], m, m.root()->where); };
     return {
         {"logarithm", log(x), logarithm, t},
         {"logarithm-of-one-more", log1p(x), of_more_than_one, t},
         {"logarithm-of-rest", log1p((-x).again()), of_rest, t},
+        {"logarithm-of-base-2", log2(x), of_base(2), t},
+        {"logarithm-of-base-10", log10(x), of_base(10), t},
         {"log1mexp", log((-expm1(x)).again()), log1mexp(x), t},
+        // log(1 - exp(-exp(x))) is x where exp(x) underflows.
+        {"log1mexp-of-exp", log1mexp((-exp(x).again()).again()),
+         log1mexp(-exp(maximum(x, lowest_exponent))) + minimum(0, x - lowest_exponent), t,
+         [x](const Match& m) { return m[x]->op != maximum_op(); }},
         {"log-expm1", log(expm1(x).again()), x + log1mexp(-x), t},
         {"logaddexp-one", logaddexp(x, 0), softplus(x), t},
+        {"tanh-difference", sigmoid(x).again() - sigmoid(-x).again(), tanh(x * 0.5), t},
         {"sigmoid-quotient", e / d, [=](const Match& m) { return share_of_exponentials(m, x, d); }, t},
         {"sigmoid-product", e * sigmoid(-x).again(), sigmoid(x), t},
         {"tanh-quotient", (e - exp(-x).again()).again() / (e + exp(-x).again()).again(), tanh(x), t},

@@ -73,11 +73,30 @@ std::string difference(const Rule& rule, const WideValue& before, const WideValu
 // What these replace may be a number by way of infinity, which is not what it should be: exp(1) / exp(1000)
 // for one; or of rounding, as log(1 - exp(1e-38)), which is -inf for NaN.
 bool may_be_a_wrong_number(const Rule& rule) {
-    static const std::set<std::string> names = {
-        "softmax-quotient",  "softmax-product", "softmax-masked", "log-softmax-difference",
-        "sigmoid-quotient",  "sigmoid-product", "tanh-quotient",  "tanh-expm1",
-        "logarithm-of-rest", "log1mexp",        "log-expm1",      "binary-crossentropy",
-        "logarithm"};
+    static const std::set<std::string> names = {"softmax-quotient",
+                                                "softmax-product",
+                                                "softmax-masked",
+                                                "log-softmax-difference",
+                                                "sigmoid-quotient",
+                                                "sigmoid-product",
+                                                "tanh-quotient",
+                                                "tanh-expm1",
+                                                "logarithm-of-rest",
+                                                "log1mexp",
+                                                "log-expm1",
+                                                "binary-crossentropy",
+                                                "logarithm",
+                                                "logarithm-of-base-2",
+                                                "logarithm-of-base-10",
+                                                "log1mexp-of-exp",
+                                                "quotient-of-overflow",
+                                                "reciprocal-of-overflow",
+                                                "power-of-overflow",
+                                                "product-of-exponentials",
+                                                "mask-constant",
+                                                "tanh-ratio",
+                                                "tanh-inverse",
+                                                "log-sinh"};
     return names.contains(rule.name);
 }
 

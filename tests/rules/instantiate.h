@@ -34,7 +34,7 @@ class Instantiator {
         if ((*pattern).name == "logical_or" && !chance(3)) dtype_ = boolean;
         shape_ = pick(shapes);
         constants_ = chance(12);
-        beside_ = mask_ = nullptr;
+        beside_ = mask_ = factor_ = nullptr;
         place_axis_ = between(0, 3);
         place_parts_ = between(1, 3);
         places_beyond_ = between(0, 2);
@@ -212,6 +212,7 @@ class Instantiator {
         if (user == "sum" && chance(2)) return small_integers(chance(2));
         if (beside_ && (user == "exp" || (user == "sub" && position == 0)))
             return std::exchange(beside_, nullptr);
+        if (user == "mul" && position == 0 && factor_) return std::exchange(factor_, nullptr);
         if (shape_.empty() || constants_ || (dtype_ != float32 && dtype_ != float64) || !chance(3))
             return nullptr;
         const auto make = [](const char* op, Nodes inputs) {
@@ -219,8 +220,15 @@ class Instantiator {
         };
         const Type type{dtype_, shape_};
         const bool is_loss = user.find("crossentropy") != std::string::npos && position == 0;
-        if (user == "log" || user == "log1p" || user == "neg" || is_loss) return exponential(2);
-        if (user == "pow" && position == 0) return make("sqr", {leaf(type)});
+        if (user == "log" || user == "log1p" || user == "log2" || user == "log10" || user == "neg" || is_loss)
+            return exponential(2);
+        if (user == "reciprocal" && chance(2)) return make(chance(2) ? "exp" : "cosh", {leaf(type)});
+        if (user == "pow" && position == 0) return make(chance(2) ? "exp" : "sqr", {leaf(type)});
+        if (user == "mul" && position == 1 && chance(3)) {
+            factor_ = make("exp", {leaf(type)});
+            if (chance(2)) return make("exp", {leaf(type)});
+            return make_constant(array({boolean, shape_}, Values::no_infinities, 0).as(dtype_));
+        }
         if (user == "sqrt") return kept_or_not("sum", make("sqr", {leaf(type)}));
         if (user == "cast") return leaf({boolean, shape_});
         if (user == "div" && position == 1 && chance(3)) {
@@ -486,6 +494,7 @@ class Instantiator {
     Shape shape_, pooled_;
     Attributes conv_;  // of the convolution whose image was made last
     bool constants_ = false;
+    NodePtr factor_;         // of a product, beside the other factor
     NodePtr beside_, mask_;  // what the other operand has reduced, and under which condition
     std::int64_t place_axis_ = 0, place_parts_ = 2, places_beyond_ = 0;
     Int placed_;  // where the last place ends
