@@ -41,12 +41,16 @@ bool fits(const Array& value, DType dtype) {
     return (value.at(0) < 0) == (there.at(0) < 0);
 }
 
+// Sizes beyond 64 bits are the last number of those (IntTable).
+constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() - 1;
+
 [[noreturn]] void refuse_lengths(const std::string& message, bool is_index, std::int64_t a, std::int64_t b) {
     if (has_marks(message)) {
         const std::string whole = completed(message, a, b);
         if (is_index) throw IndexError(whole);
         throw ShapeError(whole);
     }
+    if (a > most_elements) throw ShapeError(message);
     if (is_index) throw IndexError(fmt::format("{}: it takes {}, and there are {}", message, a, b));
     throw ShapeError(fmt::format("{}: here {} and {}", message, a, b));
 }
@@ -80,8 +84,15 @@ std::string default_text(const std::string& subject) {
            " is an empty Array, as Array() and a vector without elements make it; give it its value first";
 }
 
-// Sizes beyond 64 bits are the last number of those (IntTable).
-constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() - 1;
+// Of arrays with one unknown length, those alone whose length is computed from that of others.
+bool may_be_uncountable(const Shape& shape) {
+    const auto is_unknown = [](const Int& length) { return !length.is_constant(); };
+    const auto is_product = [](const Int& length) {
+        return length.symbol_id() == 0 && length.range().high >= IntRange::highest;
+    };
+    return std::count_if(shape.begin(), shape.end(), is_unknown) > 1 ||
+           std::any_of(shape.begin(), shape.end(), is_product);
+}
 
 Signature signature_of(const Graph& graph) {
     Signature s;
@@ -112,8 +123,7 @@ Signature signature_of(const Graph& graph) {
         for (const Int& length : node->type.shape)
             if (length.range().low < 0)
                 check(length, max(length, 0), describe(*node) + ": a length is negative");
-        if (std::count_if(node->type.shape.begin(), node->type.shape.end(),
-                          [](const Int& length) { return !length.is_constant(); }) > 1) {
+        if (may_be_uncountable(node->type.shape)) {
             const Int count = count_of(node->type.shape);
             check(count, min(count, most_elements), describe(*node) + ": more elements than can be counted");
         }

@@ -56,6 +56,14 @@ std::vector<SizeCase> cases() {
          {n, m},
          sum(broadcast_to(constant(Array(1.5F)), {n, m})),
          {whole(312749974083), whole(6416927582074158340)}},
+        {"a square of which nothing is stored",
+         {n},
+         sum(broadcast_to(constant(Array(1.5F)), {n * n})),
+         {whole(std::int64_t{1} << 32)}},
+        {"a square beside a known length",
+         {n},
+         sum(broadcast_to(constant(Array(1.5F)), {n * n * 2, 3})),
+         {whole(std::int64_t{1} << 31)}},
         {"a long range", {n}, range(0, n), {whole(huge)}},
         {"many draws", {n}, random.uniform({n}), {whole(huge)}},
         {"many classes", {labels, n}, one_hot(labels, n), {four, whole(huge)}},
@@ -78,6 +86,14 @@ TEST_CASE("lengths that cannot be are refused", "[core][runtime]") {
                 Function f = function(c.inputs, {c.result}, {.device = device, .specialise = specialise});
                 CHECK_THROWS_AS(f.call(c.arguments), Error);
             }
+}
+
+TEST_CASE("an array that cannot be counted is named with its line", "[core][runtime]") {
+    const Expr n = lscalar("n");
+    Function f = function({n}, {sum(broadcast_to(constant(Array(1.5F)), {n * n}))});
+    CHECK_THROWS_WITH(f(std::int64_t{1} << 32),
+                      ContainsSubstring("sizes_test.cpp:") &&
+                          Catch::Matchers::EndsWith("more elements than can be counted"));
 }
 
 TEST_CASE("the quotient and the remainder of the least number by -1 as lengths", "[core][runtime]") {
