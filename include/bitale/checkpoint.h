@@ -105,9 +105,10 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& chec
 // Arrays by name in Hugging Face's safetensors format, of every dtype. Files are replaced as a whole, and
 // limits and names are those of load_npz and save_npz. Throws FileError, also for elements that no dtype of
 // Bitale holds: those of fewer than 8 bits, and floats of 8 bits.
-std::map<std::string, Array> load_safetensors(const std::string& path, LoadLimits limits = {});
+std::map<std::string, Array> load_safetensors(const std::string& path, LoadLimits limits = {},
+                                              Where where = Where::current());
 void save_safetensors(const std::string& path, const std::map<std::string, Array>& values,
-                      SaveOptions options = {});
+                      SaveOptions options = {}, Where where = Where::current());
 
 }  // namespace bitale
 

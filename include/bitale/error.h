@@ -51,7 +51,8 @@ class GraphError : public Error {
   public:
     using Error::Error;
 };
-// The compiler of kernels (the host compiler or NVRTC) is missing or has rejected a kernel.
+// The compiler of kernels (the host compiler or NVRTC) is missing or has rejected a kernel. The message names
+// the source, whose folder in the cache, or in the system's folder for temporary files, stays for a look.
 class CompileError : public Error {
   public:
     using Error::Error;

@@ -35,18 +35,6 @@ std::string text_of(DType dtype, const Dims& shape) {
 
 std::string made_at(Where where) { return where.line ? " (made at " + where.text() + ")" : ""; }
 
-// What f does, with the user's line in front of what is wrong with a file.
-template <class F>
-auto with_line(Where where, F&& f) {
-    return [where, &f] {
-        try {
-            return f();
-        } catch (const FileError& e) {
-            throw FileError(where, e.what());
-        }
-    };
-}
-
 // ---- The formats
 
 enum class Format : std::uint8_t { npz, safetensors };
@@ -308,7 +296,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Save
             if (!e.layout.empty()) layouts.emplace(e.name, e.layout);
         }
         if (format == Format::npz) {
-            save_npz(path, named_for_npz(path, std::move(values), std::move(layouts)), options);
+            save_npz(path, named_for_npz(path, std::move(values), std::move(layouts)), options, {});
             return;
         }
         check_safetensors_names(path, values);
@@ -322,8 +310,9 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& chec
                                  LoadCheckpointOptions options, Where where) {
     return restoring(with_line(where, [&] {
         const Format format = format_of(path);
-        auto [values, layouts] = format == Format::npz ? contents_of_npz(path, load_npz(path, options.limits))
-                                                       : contents_of_safetensors(path, options.limits);
+        auto [values, layouts] = format == Format::npz
+                                     ? contents_of_npz(path, load_npz(path, options.limits, {}))
+                                     : contents_of_safetensors(path, options.limits);
         LoadedCheckpoint loaded;
         Problems problems;
         // What is set at the end, when nothing can fail any more.

@@ -46,8 +46,8 @@ Array read_idx(ByteSource& input, const LoadLimits& limits) {
     return a;
 }
 
-Array load_idx(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_idx(*open_source(path), limits); });
+Array load_idx(const std::string& path, LoadLimits limits, Where where) {
+    return loading()(with_line(where, [&] { return read_idx(*open_source(path), limits); }));
 }
 
 }  // namespace bitale

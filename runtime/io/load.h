@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "bitale/error.h"
 #include "graph/base/border.h"
 #include "runtime/io/stream.h"
 
@@ -12,6 +13,18 @@ namespace bitale {
 
 // Around all of them: want of memory is OutOfMemory.
 const ApiBorder& loading();
+
+// What f does, with the user's line in front of what is wrong with a file.
+template <class F>
+auto with_line(Where where, F&& f) {
+    return [where, &f] {
+        try {
+            return f();
+        } catch (const FileError& e) {
+            throw FileError(where, e.what());
+        }
+    };
+}
 
 // The array that the stream holds, to its end.
 Array read_npy(Stream& stream, LoadBudget& budget);

@@ -91,8 +91,8 @@ const ApiBorder loading_border("to load a file");
 
 const ApiBorder& loading() { return loading_border; }
 
-Array load_npy(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_npy(*open_source(path), limits); });
+Array load_npy(const std::string& path, LoadLimits limits, Where where) {
+    return loading()(with_line(where, [&] { return read_npy(*open_source(path), limits); }));
 }
 
 }  // namespace bitale

@@ -220,8 +220,8 @@ std::map<std::string, Array> read_npz(ByteSource& file, const LoadLimits& limits
     return values;
 }
 
-std::map<std::string, Array> load_npz(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_npz(*open_source(path), limits); });
+std::map<std::string, Array> load_npz(const std::string& path, LoadLimits limits, Where where) {
+    return loading()(with_line(where, [&] { return read_npz(*open_source(path), limits); }));
 }
 
 }  // namespace bitale

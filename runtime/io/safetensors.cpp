@@ -265,18 +265,18 @@ void write_safetensors(AtomicFile& file, const std::string& path, const std::map
     }
 }
 
-std::map<std::string, Array> load_safetensors(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_safetensors(*open_source(path), limits); });
+std::map<std::string, Array> load_safetensors(const std::string& path, LoadLimits limits, Where where) {
+    return loading()(with_line(where, [&] { return read_safetensors(*open_source(path), limits); }));
 }
 
 void save_safetensors(const std::string& path, const std::map<std::string, Array>& values,
-                      SaveOptions options) {
-    saving()([&] {
+                      SaveOptions options, Where where) {
+    saving()(with_line(where, [&] {
         check_safetensors_names(path, values);
         AtomicFile file(path, options.durable);
         write_safetensors(file, path, values);
         file.commit();
-    });
+    }));
 }
 
 }  // namespace bitale

@@ -9,6 +9,7 @@
 #include "bitale/io.h"
 #include "graph/base/text.h"
 #include "runtime/io/byte_source.h"
+#include "runtime/io/load.h"
 
 namespace bitale {
 
@@ -176,18 +177,19 @@ void write_npz(AtomicFile& file, const std::map<std::string, Array>& values, std
     put_end(file, values.size(), offset, directory.size(), zip64_from);
 }
 
-void save_npy(const std::string& path, const Array& value, SaveOptions options) {
-    saving()([&] {
+void save_npy(const std::string& path, const Array& value, SaveOptions options, Where where) {
+    saving()(with_line(where, [&] {
         const std::string header = npy_header(value);  // before the file: bfloat16 is refused here
         AtomicFile file(path, options.durable);
         file.write(header);
         file.write(bytes_of(value));
         file.commit();
-    });
+    }));
 }
 
-void save_npz(const std::string& path, const std::map<std::string, Array>& values, SaveOptions options) {
-    saving()([&] {
+void save_npz(const std::string& path, const std::map<std::string, Array>& values, SaveOptions options,
+              Where where) {
+    saving()(with_line(where, [&] {
         for (const auto& [key, value] : values) {
             constexpr std::size_t ending = 4;
             if (has_control_characters(key))
@@ -201,7 +203,7 @@ void save_npz(const std::string& path, const std::map<std::string, Array>& value
         AtomicFile file(path, options.durable);
         write_npz(file, values);
         file.commit();
-    });
+    }));
 }
 
 }  // namespace bitale

@@ -79,7 +79,7 @@ TEST_CASE("a bad npy file is named with its fault", "[core][runtime][io]") {
         return message;
     };
     REQUIRE_THAT(message_of<FileError>([&] { load_npy(folder / "missing.npy"); }),
-                 ContainsSubstring("cannot be opened"));
+                 ContainsSubstring("cannot be opened") && ContainsSubstring("io_test.cpp:"));
     REQUIRE_THAT(fault(""), ContainsSubstring("is not an npy file"));
     REQUIRE_THAT(fault("PK something else"),
                  ContainsSubstring("is not an npy file") && ContainsSubstring("use load_npz"));
