@@ -13,6 +13,7 @@
 #include "codegen/group/one_hot_rows.h"
 #include "codegen/group/winners.h"
 #include "codegen/nest/arithmetic.h"
+#include "codegen/nest/spans.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
 #include "ops/elementwise/elementwise.h"
@@ -86,7 +87,10 @@ void checks(Compilation& c) {
         const Nest nest = fully_composed_nest(c.values, value);
         if (nest.combine != Combine::none || !nest.lets.empty()) return false;
         const std::optional<Int> x = integer_of(nest.body);
-        return x && (*x - check.low).range().low >= 0 && (check.high - 1 - *x).range().low >= 0;
+        if (!x) return false;
+        if ((*x - check.low).range().low >= 0 && (check.high - 1 - *x).range().low >= 0) return true;
+        const std::optional<Span> span = Spans(nest).of(*x);
+        return span && at_least(span->low, check.low) && at_least(check.high - 1, span->high);
     });
 }
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }

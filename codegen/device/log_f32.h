@@ -76,3 +76,11 @@ B_FN f32 b_logaddexp(f32 x, f32 y) {
 
 // log(1 - exp(x)): of the two ways, the one that does not cancel on its side of log(1/2).
 B_FN f32 b_log1mexp(f32 x) { return x > -0x1.62e43p-1f ? b_log(-b_expm1(x)) : b_log1p(-b_exp(x)); }
+
+// log(cosh(x)) for a = abs(x): near 0 by way of cosh(a) - 1, elsewhere as a - log(2) + log(1 + exp(-2 * a)).
+B_FN f32 b_logcosh(f32 x) {
+    const f32 a = b_magnitude(x), u = b_expm1(-a), e = 1.0f + u;
+    const bool near = a < 1.0f;
+    const f32 y = b_log1p(near ? 0.5f * u * u / e : e * e);
+    return near ? y : (a - 0x1.62e43p-1f) + y;
+}

@@ -70,6 +70,14 @@ B_FN f64 b_logaddexp(f64 x, f64 y) {
 
 B_FN f64 b_log1mexp(f64 x) { return x > -0x1.62e42fefa39efp-1 ? b_log(-b_expm1(x)) : b_log1p(-b_exp(x)); }
 
+// log(cosh(x)) for a = abs(x): near 0 by way of cosh(a) - 1, elsewhere as a - log(2) + log(1 + exp(-2 * a)).
+B_FN f64 b_logcosh(f64 x) {
+    const f64 a = b_magnitude(x), u = b_expm1(-a), e = 1.0 + u;
+    const bool near = a < 1.0;
+    const f64 y = b_log1p(near ? 0.5 * u * u / e : e * e);
+    return near ? y : (a - 0x1.62e42fefa39efp-1) + y;
+}
+
 // log2 of 2^k (1 + f) as a sum, exact to 2^-64 of its size: the exponent y log2(x) of a power may reach 2^10.
 struct b_pair {
     f64 high, low;

@@ -435,19 +435,38 @@ class Grouper {
         result_.groups.push_back(std::move(group));
     }
 
-    // Members that one loop computes follow one another. Plans that depend on what is read before what is
-    // written find the order here.
+    // Members that one loop computes follow one another, behind all that they read. Plans that depend on what
+    // is read before what is written find the order here.
     void join_positions() {
         if (!target_.has_vectors()) return;
         for (Group& group : result_.groups) {
             if (group.split || group.by_library) continue;
             for (auto v = group.values.begin(); v != group.values.end(); ++v) {
-                const auto next = v + 1;
-                const auto other = std::find_if(next, group.values.end(),
+                const auto other = std::find_if(v + 1, group.values.end(),
                                                 [&](int w) { return are_computed_together(*v, w); });
-                if (other != group.values.end()) std::rotate(next, other, other + 1);
+                if (other == group.values.end()) continue;
+                const std::set<int> needed = read_by(*other, v, other);
+                if (needed.contains(*v)) continue;
+                v = std::stable_partition(v, other, [&](int w) { return needed.contains(w); });
+                std::rotate(v + 1, other, other + 1);
             }
         }
+    }
+
+    // Those of some members that another one reads, or that these read.
+    std::set<int> read_by(int number, std::vector<int>::const_iterator begin,
+                          std::vector<int>::const_iterator end) const {
+        std::set<int> found;
+        std::vector<int> open{number};
+        while (!open.empty()) {
+            const int reader = open.back();
+            open.pop_back();
+            for_each_read(result_.nests[reader], [&](const ScalarNode& s) {
+                const int v = s.operand.value();
+                if (std::find(begin, end, v) != end && found.insert(v).second) open.push_back(v);
+            });
+        }
+        return found;
     }
 
     const Values& values_;

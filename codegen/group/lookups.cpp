@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bitale/ops.h"
+#include "codegen/group/known_places.h"
 #include "codegen/group/replace.h"
 #include "codegen/group/values.h"
 #include "codegen/nest/tree.h"
@@ -16,6 +17,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/gather.h"
+#include "ops/shape/join.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/sort.h"
 #include "ops/shape/view.h"
@@ -154,14 +156,48 @@ NodePtr at_places(const Node& scatter) {
     return AtPlaces(scatter.inputs[1], scatter.type.shape, scatter.where).sum(scatter.inputs[0]);
 }
 
+// Of a scatter by several lists of keys, as rules join them: each whose places are known by itself, added to
+// that of the others. Null where there are none.
+NodePtr apart_where_known(const Node& scatter) {
+    const NodePtr &terms = scatter.inputs[0], &keys = scatter.inputs[1];
+    if (keys->op != concat_op() || terms->op != concat_op() || terms->inputs.size() != keys->inputs.size() ||
+        !(terms->attributes == keys->attributes))
+        return nullptr;
+    const auto own = [&](const NodePtr& g, const NodePtr& key) {
+        return make_node(scatter_op(), {g, key}, scatter.attributes, scatter.where);
+    };
+    const auto joined = [&](const Nodes& parts) {
+        return parts.size() == 1 ? parts[0] : make_node(concat_op(), parts, keys->attributes, keys->where);
+    };
+    Nodes known, other_terms, other_keys;
+    for (std::size_t k = 0; k < keys->inputs.size(); ++k) {
+        const NodePtr part = own(terms->inputs[k], keys->inputs[k]);
+        if (has_known_places(*part)) {
+            known.push_back(part);
+        } else {
+            other_terms.push_back(terms->inputs[k]);
+            other_keys.push_back(keys->inputs[k]);
+        }
+    }
+    if (known.empty()) return nullptr;
+    if (!other_keys.empty()) known.push_back(own(joined(other_terms), joined(other_keys)));
+    NodePtr all = known[0];
+    for (std::size_t k = 1; k < known.size(); ++k)
+        all = make_node(add_op(), {all, known[k]}, {}, scatter.where);
+    return all;
+}
+
 }  // namespace
 
 void sort_lookups(Graph& graph, const Target& target) {
     if (std::isinf(target.looks_of_sort)) return;
     const std::set<const Node*> changes = changes_of_variables(graph);
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
+    replace_nodes(graph, [](const NodePtr& node, const Node&) {
+        return node->op == scatter_op() ? apart_where_known(*node) : nullptr;
+    });
     replace_nodes(graph, [&](const NodePtr& node, const Node& before) -> NodePtr {
-        if (node->op != scatter_op()) return nullptr;
+        if (node->op != scatter_op() || has_known_places(*node)) return nullptr;
         if (!changes.contains(&before) && is_worth_adding(*node) &&
             !stays_from_call_to_call(node->inputs[1], graph))
             return at_places(*node);

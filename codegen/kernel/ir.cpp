@@ -220,6 +220,12 @@ class Verifier {
         if (const auto of_task = parts_->find(number); of_task != parts_->end()) inside(of_task->second, at);
     }
 
+    // Statements are walked in their order: a loop reads nothing that only its later statements write.
+    void read(int number) const {
+        BITALE_CHECK(kernel_.places[number].scope == Place::Scope::global || written_.contains(number),
+                     "scratch read before anything is written there");
+    }
+
     void inside(const std::vector<Part>& parts, const std::vector<Int>& at) const {
         for (const Part& part : parts) {
             const Int index = at[part.axis] - part.first;
@@ -235,16 +241,23 @@ class Verifier {
             index(part.index, declared);
             for (const Int& x : part.at) index(x, declared);
             guards(part.guards, declared);
-            if (part.kind == ScalarNode::Kind::read) element(part.operand.place(), part.at, alive);
+            if (part.kind == ScalarNode::Kind::read) {
+                element(part.operand.place(), part.at, alive);
+                read(part.operand.place());
+            }
             BITALE_CHECK(part.guards.empty() || part.otherwise, "a guard without a value for outside");
         });
     }
 
-    void call(const Call& c, const std::set<int>& alive, const Symbols& declared) const {
+    void call(const Call& c, const std::set<int>& alive, const Symbols& declared) {
         for (const Int& x : c.numbers) index(x, declared);
         for (const Scalar& value : c.values) scalar(value, alive, declared);
         for_each_operand(c, [&](const Intrinsic::Operand& operand, const Memory& memory) {
             using Kind = Intrinsic::Operand::Kind;
+            if (operand.use == Use::read)
+                read(memory.place);
+            else
+                written_.insert(memory.place);
             for (const Int& x : memory.at) index(x, declared);
             switch (operand.kind) {
                 case Kind::scalar: place(memory.place, 0, alive); break;
@@ -282,7 +295,10 @@ class Verifier {
                     if (s.kind == Stmt::Kind::loop) bounds_.leave();
                     break;
                 }
-                case Stmt::Kind::declare: alive.insert(s.place); break;
+                case Stmt::Kind::declare:
+                    alive.insert(s.place);
+                    written_.erase(s.place);
+                    break;
                 case Stmt::Kind::set:
                 case Stmt::Kind::accumulate:
                     element(s.place, s.at, alive);
@@ -290,6 +306,8 @@ class Verifier {
                                  "a place that is written without being marked so");
                     scalar(s.value, alive, declared);
                     if (s.position) scalar(s.position, alive, declared);
+                    if (s.kind == Stmt::Kind::accumulate) read(s.place);
+                    written_.insert(s.place);
                     break;
                 case Stmt::Kind::exchange:
                     place(s.place, 0, alive);
@@ -315,6 +333,7 @@ class Verifier {
     const Symbols& sizes_;
     mutable std::map<AtomPtr, bool> of_lengths_;
     const std::map<int, std::vector<Part>>* parts_ = nullptr;  // of the segment
+    std::set<int> written_;                                    // scratch, by now
     Bounds bounds_;
 };
 

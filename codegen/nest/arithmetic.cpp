@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/nest/integers.h"
+#include "codegen/nest/spans.h"
 #include "codegen/nest/walk.h"
 #include "ops/shape/lengths.h"
 
@@ -16,6 +17,31 @@ namespace {
 
 // Of quotients and other steps the algebra of lengths may keep more than a few terms.
 constexpr std::size_t most_terms_of_number = 16;
+
+// Lengths and variables of loops of which no end is known.
+constexpr std::int64_t most_elements = std::int64_t{1} << 50;
+
+void bound_lengths(const Int& x, Substitution& bounded) {
+    for (const Int::Term& t : x.terms())
+        for (const AtomPtr& a : t.atoms) {
+            if (a->kind != Atom::Kind::symbol) {
+                bound_lengths(a->a, bounded);
+                bound_lengths(a->b, bounded);
+            } else if (a->range.low >= 0 && a->range.high > most_elements) {
+                bounded.emplace(a->id, Int::symbol("n", {0, most_elements}));
+            }
+        }
+}
+
+// Saturated ranges are those of numbers that int64 may not hold.
+bool is_saturated(const IntRange& r) { return r.low == IntRange::lowest || r.high == IntRange::highest; }
+
+IntRange range_of_usual(const Int& x) {
+    if (!is_saturated(x.range())) return x.range();
+    Substitution bounded;
+    bound_lengths(x, bounded);
+    return substitute(x, bounded).range();
+}
 
 std::optional<Int> sum_or_product(const ScalarNode& s) {
     std::vector<Int> x;
@@ -32,8 +58,10 @@ std::optional<Int> sum_or_product(const ScalarNode& s) {
     return {};
 }
 
-bool lies_within(const Int& x, const Int& extent) {
-    return x.range().low >= 0 && (extent - 1 - x).range().low >= 0;
+bool lies_within(const Int& x, const Int& extent, const Nest& nest) {
+    if (x.range().low >= 0 && (extent - 1 - x).range().low >= 0) return true;
+    const std::optional<Span> span = Spans(nest).of(x);
+    return span && at_least(span->low, 0) && at_least(extent - 1, span->high);
 }
 
 }  // namespace
@@ -50,11 +78,9 @@ std::optional<Int> integer_of(const Scalar& scalar) {
         case ScalarNode::Kind::read:
         case ScalarNode::Kind::select: break;
     }
-    // Saturated ranges are those of numbers that int64 may not hold.
-    if (!x || x->terms().size() > most_terms_of_number || !holds(s.dtype, x->range()) ||
-        x->range().low == IntRange::lowest || x->range().high == IntRange::highest)
-        return {};
-    return x;
+    if (!x || x->terms().size() > most_terms_of_number) return {};
+    const IntRange range = range_of_usual(*x);
+    return holds(s.dtype, range) && !is_saturated(range) ? x : std::nullopt;
 }
 
 std::optional<Nest> sequence_of(const Array& constant) {
@@ -107,7 +133,7 @@ Nest without_known_lets(const Nest& nest) {
     for (std::size_t i = 0; i < r.lets.size();) {
         const std::optional<Int> x = integer_of(r.lets[i].value);
         const std::uint64_t id = r.lets[i].symbol.symbol_id();
-        if (!x || !id || !lies_within(*x, r.lets[i].extent)) {
+        if (!x || !id || !lies_within(*x, r.lets[i].extent, r)) {
             ++i;
             continue;
         }

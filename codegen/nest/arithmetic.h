@@ -10,7 +10,8 @@
 
 namespace bitale {
 
-// Nothing of other scalars, and where the dtype may not hold the number or one on the way.
+// Nothing of other scalars, and where the dtype may not hold the number or one on the way, for arrays that
+// fit a memory and loops that end some day.
 std::optional<Int> integer_of(const Scalar& scalar);
 
 // A constant as an expression of its indices: numbers at equal distances along each axis, as range(0, 5) is.

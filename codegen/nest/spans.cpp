@@ -29,6 +29,16 @@ bool surely_non_negative(const Int& sum) {
     return surely_non_negative(sum, questions);
 }
 
+// Of a loop that has a point at all: of max(n, 0) points, n - 1.
+Int last_of(const Int& extent) {
+    const AtomPtr& atom = extent.terms().size() == 1 ? extent.terms()[0].atoms[0] : nullptr;
+    if (atom && atom->kind == Atom::Kind::max && Int::from(atom) == extent) {
+        if (atom->a.is(0)) return atom->b - 1;
+        if (atom->b.is(0)) return atom->a - 1;
+    }
+    return extent - 1;
+}
+
 bool is_one(const Span& s) { return s.low == s.high; }
 
 }  // namespace
@@ -36,7 +46,7 @@ bool is_one(const Span& s) { return s.low == s.high; }
 Spans::Spans(const Nest& nest) {
     for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
         for (const Loop& l : *loops)
-            if (const std::uint64_t id = l.variable.symbol_id()) last_.emplace(id, l.extent - 1);
+            if (const std::uint64_t id = l.variable.symbol_id()) last_.emplace(id, last_of(l.extent));
     moving_ = last_;
     for (const Let& let : nest.lets) moving_.emplace(let.symbol.symbol_id(), 0);
 }

@@ -131,6 +131,8 @@ BITALE_BINARY(logaddexp, floating, "b_logaddexp(a, b)", reference::logaddexp(a, 
               -4, 4)
 // log(1 - exp(a)), without cancellation; NaN above 0.
 BITALE_UNARY(log1mexp, floating, "b_log1mexp(a)", reference::log1mexp(a), -g / expm1(-a), 60, plain, -4, -0.2)
+// log(cosh(a)), without overflow, and without cancellation near 0.
+BITALE_UNARY(logcosh, floating, "b_logcosh(a)", reference::logcosh(a), g * tanh(a), 55, zero_to_zero, -4, 4)
 // maximum(a, 0): the rectified linear unit. NaN stays NaN. The gradient at 0 is 0.
 BITALE_UNARY(relu, same, "b_relu(a)", reference::relu(a), where(gt(y, 0), g, 0), 1,
              zero_to_zero | non_decreasing | of_integers_called("maximum") | known(Opcode::relu), -4, 4)

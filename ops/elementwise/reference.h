@@ -142,6 +142,12 @@ T log1mexp(T a) {
     return a > -std::numbers::ln2_v<T> ? std::log(-std::expm1(a)) : std::log1p(-std::exp(a));
 }
 template <std::floating_point T>
+T logcosh(T x) {
+    const T a = std::fabs(x), u = std::expm1(-a);
+    return a < 1 ? std::log1p(u * u / (2 * (1 + u)))
+                 : a - std::numbers::ln2_v<T> + std::log1p(std::exp(-2 * a));
+}
+template <std::floating_point T>
 T softplus(T a) {
     return maximum(a, T(0)) + std::log1p(std::exp(-std::fabs(a)));
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <string_view>
 
 #include "ops/autodiff/modifiers.h"
@@ -99,13 +98,18 @@ class LogDomain {
     NodePtr log_of(const NodePtr& x, bool known_sign) {
         if (!visit(x)) return nullptr;
         if (known_sign && !is_non_negative(x)) return nullptr;
-        if (!danger(x)) return leaf(x);
+        if (!danger(x)) {
+            const std::optional<Array> one = x->op == sub_op() ? uniform_value(x->inputs[0]) : std::nullopt;
+            const bool is_rest = one && one->at(0) == 1;
+            const NodePtr rest = is_rest ? log_of_rest(x->inputs[1]) : nullptr;
+            return rest ? rest : leaf(x);
+        }
         const Op* op = x->op;
         const Nodes& in = x->inputs;
         if (op == exp_op()) return in[0];
         if (op == exp2_op()) return make(mul_op(), {in[0], number(in[0], std::log(2.0))});
         if (op == expm1_op()) return make(add_op(), {in[0], make(log1mexp_op(), {negative(in[0])})});
-        if (op == cosh_op()) return of_cosh(in[0]);
+        if (op == cosh_op()) return make(logcosh_op(), {in[0]});
         if (op == pow_op()) {
             const NodePtr a = log_of(in[0], true);
             return a ? make(mul_op(), {a, in[1]}) : nullptr;
@@ -173,14 +177,13 @@ class LogDomain {
                            where_);
     }
 
-    // (exp(x) + exp(-x)) / 2
-    NodePtr of_cosh(const NodePtr& x) const {
-        return make(sub_op(), {make(logaddexp_op(), {x, negative(x)}), number(x, std::numbers::ln2)});
-    }
-
+    // Where x is 0, what moves it is not asked: sums that it is a term of have a gradient there.
     NodePtr leaf(const NodePtr& x) const {
         const std::optional<Array> value = uniform_value(x);
-        return value ? number(x, std::log(value->at(0))) : make(log_op(), {x});
+        if (value) return number(x, std::log(value->at(0)));
+        const NodePtr logarithm = make(log_op(), {x});
+        if (Signs(match_, Zeros::any).of(x) != Sign::not_below_zero) return logarithm;
+        return make(where_op(), {make(gt_op(), {x, number(x, 0)}), logarithm, number(x, -INFINITY)});
     }
 
     NodePtr of_total(const NodePtr& x) {
@@ -264,7 +267,5 @@ NodePtr log_of_positive(const NodePtr& x, const Match& match, Where where) {
 }
 
 bool may_overflow(const NodePtr& x, const Match& match) { return LogDomain(match, {}).danger(x).over; }
-
-bool may_underflow(const NodePtr& x, const Match& match) { return LogDomain(match, {}).danger(x).under; }
 
 }  // namespace bitale

@@ -15,6 +15,5 @@ NodePtr log_of_positive(const NodePtr& x, const Match& match, Where where);
 NodePtr log_of_rest(const NodePtr& x, const Match& match, Where where);
 // Whether x may overflow where its logarithm does not.
 bool may_overflow(const NodePtr& x, const Match& match);
-bool may_underflow(const NodePtr& x, const Match& match);
 
 }  // namespace bitale

@@ -45,6 +45,9 @@ Sign Signs::of(const NodePtr& x) {
     const Op* op = x->op;
     if (op->name == "length") return Sign::above_zero;
     if (!match_.may_look_through(x)) return Sign::any;
+    // Signed integers wrap.
+    if (is_unsigned_integer(x->type.dtype) || x->type.dtype == boolean) return Sign::not_below_zero;
+    if (is_integer(x->type.dtype) && op != cast_op()) return Sign::any;
     if (op == sqr_op() || op == abs_op() || op == relu_op() || op == norm_op() || op == root_op())
         return Sign::not_below_zero;
     if (op == cosh_op()) return Sign::above_zero;
@@ -54,7 +57,9 @@ Sign Signs::of(const NodePtr& x) {
     const Nodes& in = x->inputs;
     if (op == cast_op()) {
         const DType from = in[0]->type.dtype;
-        return from == boolean || is_unsigned_integer(from) ? Sign::not_below_zero : of(in[0]);
+        const bool holds =
+            is_float(x->type.dtype) || from == boolean || bytes_of(from) < bytes_of(x->type.dtype);
+        return holds ? of(in[0]) : Sign::any;
     }
     if (op == add_op()) {
         const Sign a = of(in[0]), b = of(in[1]);

@@ -49,7 +49,8 @@ std::vector<Rule> stabilize_elementwise_rules() {
         {"tanh-ratio", sinh(x).again() / cosh(x).again(), tanh(x), t},
         {"tanh-inverse", cosh(x).again() / sinh(x).again(), 1 / tanh(x), t},
         {"log-sinh", log(sinh(x)), x + log1mexp(-2 * x) - std::numbers::ln2, t},
-        {"log-one-minus-sqr-tanh", log1p(-sqr(tanh(x))), 2 * (std::numbers::ln2 - logaddexp(x, -x)), t},
+        {"log-cosh", log(cosh(x)), logcosh(x), t},
+        {"log-one-minus-sqr-tanh", log1p(-sqr(tanh(x))), -2 * logcosh(x), t},
         {"log-one-minus-sigmoid", log1p((-sigmoid(x)).again()), -softplus(x), t},
         {"log-sigmoid", log(sigmoid(x).again()), -softplus(-x), t},
     };

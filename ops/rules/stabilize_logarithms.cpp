@@ -115,7 +115,7 @@ std::vector<Rule> stabilize_logarithm_rules() {
     const auto logarithm = [=](const Match& m) { return log_of(m[x], m, m.root()->where); };
     const auto of_more_than_one = [=](const Match& m) -> NodePtr {
         const Where where = m.root()->where;
-        const NodePtr inner = may_overflow(m[x], m) ? log_of(m[x], m, where) : nullptr;
+        const NodePtr inner = may_overflow(m[x], m) ? log_of_positive(m[x], m, where) : nullptr;
         return inner ? make_node(softplus_op(), {inner}, {}, where) : nullptr;
     };
     const auto of_base = [=](double base) -> Replace {

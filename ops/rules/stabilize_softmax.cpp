@@ -30,10 +30,10 @@ bool has_elements(const Node& reduction) {
     });
 }
 
-// The reduction that d repeats beside elements of x.
-std::optional<Kept> reduction_beside(const Match& m, const Pattern& x, const Pattern& d) {
+// The reduction that d repeats beside elements of that shape.
+std::optional<Kept> reduction_beside(const Match& m, const Shape& shape, const Pattern& d) {
     std::optional<Kept> kept =
-        kept_reduction(m[d], m[x]->type.shape, [&](const NodePtr& node) { return m.may_look_through(node); });
+        kept_reduction(m[d], shape, [&](const NodePtr& node) { return m.may_look_through(node); });
     if (kept && !has_elements(*kept->reduction)) kept.reset();
     return kept;
 }
@@ -41,7 +41,7 @@ std::optional<Kept> reduction_beside(const Match& m, const Pattern& x, const Pat
 // exp(x) / sum(exp(x)), and as a product with the reciprocal.
 Replace softmax_of_quotient(const Pattern& x, const Pattern& d, bool inverted) {
     return [=](const Match& m) -> NodePtr {
-        const std::optional<Kept> total = reduction_beside(m, x, d);
+        const std::optional<Kept> total = reduction_beside(m, m[x]->type.shape, d);
         if (!total || total->inverted != inverted || total->reduction->op != sum_op()) return nullptr;
         const NodePtr& terms = total->reduction->inputs[0];
         if (!m.may_look_through(terms) || terms->op != exp_op() || !same_expression(terms->inputs[0], m[x]))
@@ -54,13 +54,13 @@ Replace softmax_of_quotient(const Pattern& x, const Pattern& d, bool inverted) {
 Replace softmax_of_masked(const Pattern& c, const Pattern& x, const Pattern& d) {
     return [=](const Match& m) -> NodePtr {
         const NodePtr& root = m.root();
-        const std::optional<Kept> total = reduction_beside(m, x, d);
-        if (!total || total->inverted || total->reduction->op != sum_op() || m[x]->type != root->type)
-            return nullptr;
+        const std::optional<Kept> total = reduction_beside(m, root->type.shape, d);
+        if (!total || total->inverted || total->reduction->op != sum_op()) return nullptr;
         const NodePtr& terms = total->reduction->inputs[0];
         if (!m.may_look_through(terms) || !same_expression(terms, root->inputs[0])) return nullptr;
         const Expr none = literal(-INFINITY, root->where);
         const Term left = compose(where_op(), {wrap(m[c]), wrap(m[x]), none}, root->where);
+        if (left.node()->type != root->type) return nullptr;
         return softmax_over(softmax_op(), left.node(), reduced_axes(*total->reduction), root->where);
     };
 }
@@ -68,7 +68,7 @@ Replace softmax_of_masked(const Pattern& c, const Pattern& x, const Pattern& d) 
 // x - logsumexp(x)
 Replace log_softmax_of_difference(const Pattern& x, const Pattern& d) {
     return [=](const Match& m) -> NodePtr {
-        const std::optional<Kept> total = reduction_beside(m, x, d);
+        const std::optional<Kept> total = reduction_beside(m, m[x]->type.shape, d);
         if (!total || total->inverted || total->reduction->op != logsumexp_op() ||
             !same_expression(total->reduction->inputs[0], m[x]))
             return nullptr;

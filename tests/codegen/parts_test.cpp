@@ -42,7 +42,9 @@ struct KernelInParts {
                                global ? ir.buffers++ : -1,
                                true,
                                {{0, task * block, block}}});
-        if (!global) body().push_back(declare(place));
+        if (global) return place;
+        body().push_back(declare(place));
+        body().push_back(set(place, {task * block, Int(0)}, scalar_constant(DType::float32, 0)));
         return place;
     }
     Stmts& body() { return ir.phases[0].segments[0].body; }
@@ -158,6 +160,9 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
               list = k.add({Place::Scope::local, DType::int32, {Int(64)}, -1, true}),
               row = k.add({Place::Scope::local, DType::float32, {Int(64)}, -1, true});
     for (const int place : {sum, four, list, row}) k.body().push_back(declare(place));
+    k.body().push_back(vector_load(four, copy, {k.task, Int(0)}));
+    k.body().push_back(set(sum, {}, scalar_constant(DType::float32, 0)));
+    k.body().push_back(set(row, {Int(0)}, scalar_constant(DType::float32, 0)));
     const auto statements = [&](const Int& at) {
         const Scalar element = place_read(DType::float32, copy, {at, Int(0)}),
                      one = scalar_integer(DType::float32, 1);
@@ -193,6 +198,7 @@ TEST_CASE("a task that has some channels of a row reads no others") {
                             true,
                             {{0, k.task, 1}, {1, part * 4, 4}}});
     k.body().push_back(declare(copy));
+    k.body().push_back(set(copy, {k.task, part * 4}, scalar_constant(DType::float32, 0)));
     const auto reads = [&](const Int& column) {
         return loop(j, 0, 4, Binding::serial,
                     {set(k.out, {k.task, part * 4 + j}, place_read(DType::float32, copy, {k.task, column}))});

@@ -225,8 +225,9 @@ class Instantiator {
         if (user == "reciprocal" && chance(2)) return make(chance(2) ? "exp" : "cosh", {leaf(type)});
         if (user == "pow" && position == 0) return make(chance(2) ? "exp" : "sqr", {leaf(type)});
         if (user == "mul" && position == 1 && chance(3)) {
-            factor_ = make("exp", {leaf(type)});
-            if (chance(2)) return make("exp", {leaf(type)});
+            const NodePtr exponent = leaf(type);
+            factor_ = make("exp", {exponent});
+            if (chance(2)) return make("exp", {make("neg", {chance(2) ? factor_ : exponent})});
             return make_constant(array({boolean, shape_}, Values::no_infinities, 0).as(dtype_));
         }
         if (user == "sqrt") return kept_or_not("sum", make("sqr", {leaf(type)}));

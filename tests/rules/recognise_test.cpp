@@ -41,7 +41,7 @@ TEST_CASE("softmax and its logarithm by hand") {
     CHECK(stabilized(exp(z * 2) / sum(exp(z * 2), {1}, {.keepdims = true})) == "softmax(mul(z, 2))");
     // Neither of these is one: other terms, or another axis than that which is added up.
     const Expr square = input(float32, Dims{3, 3}, "s");
-    CHECK(stabilized(exp(square) / sum(exp(square), {1})) == "exp(sub(s, expand(logsumexp(s))))");
+    CHECK(stabilized(exp(square) / sum(exp(square), {1})) == "div(exp(s), expand(sum(exp(s))))");
     CHECK(stabilized(exp(z) / (total_of(z) + 1)) != "softmax(z)");
 }
 
@@ -106,9 +106,9 @@ TEST_CASE("sigmoid, softplus and tanh by hand") {
     CHECK(stabilized(x / (exp(x) + 1)) == "mul(x, sigmoid(neg(x)))");
     CHECK(stabilized(2 / (1 + exp(-2 * x)) - 1) == "tanh(x)");
     CHECK(stabilized(1 - 2 / (exp(2 * x) + 1)) == "tanh(x)");
-    CHECK_THAT(stabilized(log(cosh(x))), ContainsSubstring("logaddexp(x, neg(x))"));
+    CHECK(stabilized(log(cosh(x))) == "logcosh(x)");
     for (const Expr& density : {log(1 - sqr(tanh(x))), log(1 - tanh(x) * tanh(x)), log1p(-sqr(tanh(x)))})
-        CHECK_THAT(stabilized(density), ContainsSubstring("logaddexp(x, neg(x))"));
+        CHECK(stabilized(density) == "mul(-2, logcosh(x))");
     CHECK(stabilized(sinh(x) / cosh(x)) == "tanh(x)");
     CHECK(stabilized(expm1(x) + 1) == "exp(x)");
 }
@@ -116,16 +116,21 @@ TEST_CASE("sigmoid, softplus and tanh by hand") {
 TEST_CASE("quotients and products of exponentials that overflow have one exponential") {
     const Expr x = vector("x"), y = vector("y"), s = scalar("s"), m = matrix("m");
     CHECK(stabilized(exp(x) / exp(y)) == "exp(sub(x, y))");
-    CHECK(stabilized(exp(x) * exp(y)) == "exp(add(x, y))");
+    CHECK(stabilized(exp(x) * exp(-x)) == "exp(sub(x, x))");
     CHECK(stabilized(1 / exp(x)) == "exp(neg(x))");
     CHECK(stabilized(1 / sqr(1 + exp(-x))) == "exp(mul(softplus(neg(x)), -2))");
     CHECK(stabilized(pow(1 + exp(x), -0.5)) == "exp(mul(softplus(x), -0.5))");
     CHECK_THAT(stabilized(exp(x) * y * exp(-exp(x))), ContainsSubstring("mul(y, exp(sub(x, exp(x))))"));
     // A divisor that is repeated has one exponential for each of its own elements.
-    CHECK(stabilized(m / exp(x)) == "mul(m, expand(exp(neg(x))))");
+    CHECK(stabilized(m / exp(x)) == "mul(mul(m, expand(exp(mul(x, -0.5)))), expand(exp(mul(x, -0.5))))");
     // These cannot overflow, or their sign is not known, or what is divided overflows also.
-    for (const Expr& other : {exp(-sqr(x)) * exp(-abs(y)), x / (1 + exp(-sqr(y))), exp(x) * y, 1 / expm1(x),
-                              exp(x) * s / exp(y + s)})
+    CHECK(stabilized(y / (exp(x) * 3)) ==
+          "mul(mul(y, exp(mul(add(x, 1.0986123085021973), -0.5))), "
+          "exp(mul(add(x, 1.0986123085021973), -0.5)))");
+    for (const Expr& other :
+         {exp(-sqr(x)) * exp(-abs(y)), exp(x) * exp(y), x / (1 + exp(-sqr(y))), exp(x) * y, 1 / expm1(x),
+          exp(x) * s / exp(y + s), y / (exp(x) + 2), y / (exp(x) * sqr(y) + 1), y / sqrt(exp(x) + 1e-5F),
+          sum(exp(x) * y) / sum(exp(x))})
         CHECK_THAT(stabilized(other), !ContainsSubstring("exp(sub"));
     const Expr shifted = m - max(m, {1}, {.keepdims = true});
     CHECK_THAT(stabilized(s / (sum(exp(shifted), {1}) + 1)), ContainsSubstring("div("));
