@@ -156,6 +156,18 @@ NodePtr at_places(const Node& scatter) {
     return AtPlaces(scatter.inputs[1], scatter.type.shape, scatter.where).sum(scatter.inputs[0]);
 }
 
+// A scatter by a list of keys that has been a matrix of them, or more, before it was joined with others.
+NodePtr by_keys_of_axes(const NodePtr& terms, const NodePtr& list, const Node& scatter) {
+    NodePtr keys = list->op == cast_op() ? list->inputs[0] : list, own = terms;
+    if (keys->op == reshape_op()) {
+        keys = keys->inputs[0];
+        Shape shape = keys->type.shape;
+        shape.insert(shape.end(), terms->type.shape.begin() + 1, terms->type.shape.end());
+        own = make_reshape(terms, shape, scatter.where);
+    }
+    return make_node(scatter_op(), {own, keys}, scatter.attributes, scatter.where);
+}
+
 // Of a scatter by several lists of keys, as rules join them: each whose places are known by itself, added to
 // that of the others. Null where there are none.
 NodePtr apart_where_known(const Node& scatter) {
@@ -163,15 +175,12 @@ NodePtr apart_where_known(const Node& scatter) {
     if (keys->op != concat_op() || terms->op != concat_op() || terms->inputs.size() != keys->inputs.size() ||
         !(terms->attributes == keys->attributes))
         return nullptr;
-    const auto own = [&](const NodePtr& g, const NodePtr& key) {
-        return make_node(scatter_op(), {g, key}, scatter.attributes, scatter.where);
-    };
     const auto joined = [&](const Nodes& parts) {
         return parts.size() == 1 ? parts[0] : make_node(concat_op(), parts, keys->attributes, keys->where);
     };
     Nodes known, other_terms, other_keys;
     for (std::size_t k = 0; k < keys->inputs.size(); ++k) {
-        const NodePtr part = own(terms->inputs[k], keys->inputs[k]);
+        const NodePtr part = by_keys_of_axes(terms->inputs[k], keys->inputs[k], scatter);
         if (has_known_places(*part)) {
             known.push_back(part);
         } else {
@@ -180,7 +189,9 @@ NodePtr apart_where_known(const Node& scatter) {
         }
     }
     if (known.empty()) return nullptr;
-    if (!other_keys.empty()) known.push_back(own(joined(other_terms), joined(other_keys)));
+    if (!other_keys.empty())
+        known.push_back(make_node(scatter_op(), {joined(other_terms), joined(other_keys)}, scatter.attributes,
+                                  scatter.where));
     NodePtr all = known[0];
     for (std::size_t k = 1; k < known.size(); ++k)
         all = make_node(add_op(), {all, known[k]}, {}, scatter.where);

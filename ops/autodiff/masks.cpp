@@ -11,6 +11,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/gather.h"
+#include "ops/shape/lengths.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -80,7 +81,7 @@ NodePtr Masks::without_selections(NodePtr part, Sides& sides, const Node& node) 
         const bool wanted = is_zero(part->inputs[2]);
         if (!wanted && !is_zero(part->inputs[1])) break;
         const NodePtr& value = part->inputs[wanted ? 1 : 2];
-        if (value->type != part->type) break;
+        if (!same_points(value->type.shape, part->type.shape)) break;
         outer.push_back({of_values(part->inputs[0]), wanted, node.where, node.op});
         part = value;
     }
@@ -134,9 +135,10 @@ NodePtr Masks::moved(const NodePtr& part, const NodePtr& from, const NodePtr& in
     if (op == add_op() || op == sub_op()) return rebuilt({0, 1});
     if (op == where_op()) return rebuilt({1, 2});
     if ((op == mul_op() || op == div_op()) && is_ordinary(part->inputs[1]) &&
-        part->inputs[0]->type == part->type)
+        same_points(part->inputs[0]->type.shape, part->type.shape))
         return moved(part->inputs[0], from, indicator);
-    if (op == mul_op() && is_ordinary(part->inputs[0]) && part->inputs[1]->type == part->type)
+    if (op == mul_op() && is_ordinary(part->inputs[0]) &&
+        same_points(part->inputs[1]->type.shape, part->type.shape))
         return moved(part->inputs[1], from, indicator);
     return nullptr;
 }
@@ -206,7 +208,7 @@ Flow Masks::through(const Flow& flow, const NodePtr& part, const NodePtr& node) 
         const NodePtr condition = as_condition(side, where), exact = of_values(condition);
         const NodePtr indicator = make_node(cast_op(), {exact}, {{"dtype", dtype}}, where);
         const NodePtr there = moved(part, flow.value, indicator);
-        if (!there || there->type.shape != part->type.shape) continue;
+        if (!there || !same_points(there->type.shape, part->type.shape)) continue;
         const NodePtr zero = scalar_node(there->type.dtype, 0, where);
         const NodePtr any = make_node(neq_op(), {there, zero}, {}, where);
         if (!adds(part, flow.value) && exact == condition)

@@ -10,6 +10,7 @@
 #include "ops/rules/log_domain.h"
 #include "ops/rules/rules.h"
 #include "ops/rules/signs.h"
+#include "ops/shape/lengths.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -45,10 +46,11 @@ bool has_overflow(const NodePtr& x, const Match& m) {
 
 // Whether its logarithm takes no logarithm of an operand, and no reduction: sums, products and powers of
 // exponentials and numbers, 1 + exp(x) and cosh(x).
-bool is_of_exponentials(const NodePtr& x, const Match& m, int depth = 8) {
+// Of a divisor also expm1(x), which is 0 nowhere then.
+bool is_of_exponentials(const NodePtr& x, const Match& m, bool divides, int depth = 8) {
     if (depth == 0 || !m.may_look_through(x)) return false;
-    if (is_named(x, {"exp", "exp2", "expm1", "cosh"})) return true;
-    const auto of = [&](std::size_t i) { return is_of_exponentials(x->inputs[i], m, depth - 1); };
+    if (is_named(x, {"exp", "exp2", "cosh"}) || (divides && is_named(x, {"expm1"}))) return true;
+    const auto of = [&](std::size_t i) { return is_of_exponentials(x->inputs[i], m, divides, depth - 1); };
     const auto is_number = [&](std::size_t i) { return uniform_value(x->inputs[i]).has_value(); };
     if (is_named(x, {"add"})) {
         const auto is_one = [&](std::size_t i) {
@@ -58,12 +60,6 @@ bool is_of_exponentials(const NodePtr& x, const Match& m, int depth = 8) {
     }
     if (is_named(x, {"mul", "div"})) return (of(0) && (of(1) || is_number(1))) || (is_number(0) && of(1));
     return is_named(x, {"sqr", "sqrt", "pow", "reciprocal", "reshape", "permute", "expand", "cast"}) && of(0);
-}
-
-// Whether neither is repeated beside the other, whatever lengths turn out to be.
-bool has_points_of(const Type& a, const Type& b) {
-    return a.dtype == b.dtype && std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(),
-                                            [](const Int& m, const Int& n) { return m.is(1) == n.is(1); });
 }
 
 bool repeats_or_views(const Node& node) {
@@ -83,16 +79,17 @@ NodePtr inverse_of(const NodePtr& d, const Match& m, Where where, int parts = 1)
 }
 
 NodePtr reciprocal_of(const Match& m, const Pattern& d) {
-    if (!is_of_exponentials(m[d], m) || !may_overflow(m[d], m)) return nullptr;
+    if (!is_of_exponentials(m[d], m, true) || !may_overflow(m[d], m)) return nullptr;
     return inverse_of(m[d], m, m.root()->where);
 }
 
 // x / d
 NodePtr quotient_of(const Match& m, const Pattern& x, const Pattern& d) {
     const Where where = m.root()->where;
-    if (!is_of_exponentials(m[d], m) || !may_overflow(m[d], m)) return nullptr;
+    if (!is_of_exponentials(m[d], m, true) || !may_overflow(m[d], m)) return nullptr;
     const bool are_repeated = repeats_or_views(*m[x]) && repeats_or_views(*m[d]);
-    if (has_points_of(m[x]->type, m[d]->type) && !are_repeated && is_of_exponentials(m[x], m)) {
+    if (same_points(m[x]->type.shape, m[d]->type.shape) && !are_repeated &&
+        is_of_exponentials(m[x], m, false)) {
         const NodePtr above = log_of_positive(m[x], m, where);
         const NodePtr below = above ? log_of_positive(m[d], m, where) : nullptr;
         if (below) return make(exp_op(), {make(sub_op(), {above, below}, where)}, where);
@@ -106,7 +103,7 @@ NodePtr quotient_of(const Match& m, const Pattern& x, const Pattern& d) {
 // 1 / d^c
 NodePtr power_of(const Match& m, const Pattern& d, const Pattern& c) {
     const Where where = m.root()->where;
-    if (!(m.number(c) < 0) || !is_of_exponentials(m[d], m) || !may_overflow(m[d], m)) return nullptr;
+    if (!(m.number(c) < 0) || !is_of_exponentials(m[d], m, true) || !may_overflow(m[d], m)) return nullptr;
     const NodePtr logarithm = log_of_positive(m[d], m, where);
     return logarithm ? make(exp_op(), {make(mul_op(), {logarithm, m[c]}, where)}, where) : nullptr;
 }
@@ -122,7 +119,8 @@ struct Factors {
         while (!left.empty()) {
             const NodePtr node = left.back();
             left.pop_back();
-            const bool fits = has_points_of(node->type, product->type) && m.may_look_through(node) &&
+            const bool fits = same_points(node->type.shape, product->type.shape) &&
+                              m.may_look_through(node) &&
                               left.size() + exponents.size() + others.size() < most;
             if (fits && node->op == mul_op()) {
                 left.insert(left.end(), {node->inputs[1], node->inputs[0]});

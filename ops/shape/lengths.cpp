@@ -1,10 +1,17 @@
 #include "ops/shape/lengths.h"
 
+#include <algorithm>
+
 namespace bitale {
 
 bool never_equal(const Int& a, const Int& b) {
     const IntRange difference = (a - b).range();
     return difference.low > 0 || difference.high < 0;
+}
+
+bool same_points(const Shape& a, const Shape& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Int& m, const Int& n) { return m.is(1) == n.is(1); });
 }
 
 void demand_equal(std::vector<Equality>& into, const Int& a, const Int& b, std::string what) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "bitale/ops.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
@@ -43,6 +45,9 @@ Expr roll(const Expr& x, std::int64_t shift, int axis, Where where) try {
     require_present("roll", {&x}, where);
     const int at = checked_axis(axis, x, "roll", where);
     const Int& length = type_of(x).shape[static_cast<std::size_t>(at)];
+    if (shift < IntRange::lowest || shift > IntRange::highest)
+        throw IndexError(where, fmt::format("roll by {}: shifts are from {} to {}", shift, IntRange::lowest,
+                                            IntRange::highest));
     const Int first = mod(Int(0) - shift, max(length, 1));  // of the elements that come first
     if (first.is(0)) return x;
     const Expr begin = expr_of(first, where);

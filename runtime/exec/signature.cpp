@@ -84,12 +84,19 @@ std::string default_text(const std::string& subject) {
            " is an empty Array, as Array() and a vector without elements make it; give it its value first";
 }
 
-// Of arrays with one unknown length, those alone whose length is computed from that of others.
+// Whether unknown numbers are multiplied in it.
+bool is_product(const Int& length) {
+    constexpr std::int64_t largest = 4;  // of one number, which a length or an integer is (index.h)
+    return std::any_of(length.terms().begin(), length.terms().end(), [](const Int::Term& t) {
+        return t.atoms.size() > 1 || std::abs(t.factor) > largest ||
+               std::any_of(t.atoms.begin(), t.atoms.end(), [](const AtomPtr& a) {
+                   return a->kind != Atom::Kind::symbol && (is_product(a->a) || is_product(a->b));
+               });
+    });
+}
+
 bool may_be_uncountable(const Shape& shape) {
     const auto is_unknown = [](const Int& length) { return !length.is_constant(); };
-    const auto is_product = [](const Int& length) {
-        return length.symbol_id() == 0 && length.range().high >= IntRange::highest;
-    };
     return std::count_if(shape.begin(), shape.end(), is_unknown) > 1 ||
            std::any_of(shape.begin(), shape.end(), is_product);
 }

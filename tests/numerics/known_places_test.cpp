@@ -111,3 +111,58 @@ TEST_CASE("places that ranges take out of the array are refused") {
         CHECK_THAT(error_of([&] { by_length(ten, ones({8})); }), ContainsSubstring("10 at element 7"));
     }
 }
+
+namespace {
+
+struct WindowForm {
+    const char* name;
+    std::int64_t fewest;  // rows that it needs
+    std::function<Expr(const Expr& rows)> index;
+};
+
+std::vector<WindowForm> windows_by_length() {
+    const auto frames = [](const Expr& n, std::int64_t length, std::int64_t hop) {
+        return expand_dims(range(0, floordiv(n - length, hop) + 1), 1) * hop + range(0, length);
+    };
+    return {
+        {"windows of 5", 5, [=](const Expr& n) { return frames(n, 5, 1); }},
+        {"frames of 8 every 4", 8, [=](const Expr& n) { return frames(n, 8, 4); }},
+        {"frames of 7 every 3", 7, [=](const Expr& n) { return frames(n, 7, 3); }},
+        {"frames of 3 every 5", 3, [=](const Expr& n) { return frames(n, 3, 5); }},
+        {"backwards", 1, [](const Expr& n) { return n - 1 - range(0, n); }},
+        {"every third", 3, [](const Expr& n) { return range(0, floordiv(n, 3)) * 3 + 1; }},
+        {"windows of windows", 6,
+         [](const Expr& n) {
+             return expand_dims(expand_dims(range(0, n - 5), 1), 2) + expand_dims(range(0, 3), 1) +
+                    range(0, 4);
+         }},
+        {"turned windows", 4, [](const Expr& n) { return range(0, n - 3) + expand_dims(range(0, 4), 1); }},
+        {"a window of which half is beside", 4,
+         [](const Expr& n) { return expand_dims(range(2, n - 1), 1) - range(0, 3); }},
+    };
+}
+
+}  // namespace
+
+TEST_CASE("windows by ranges of unknown lengths, and their gradients, have neither checks nor sorts") {
+    Random random(43);
+    for (const WindowForm& form : windows_by_length()) {
+        for (const bool rows : {false, true}) {
+            const Expr x = rows ? input(float32, {-1, 3}, "x") : vector("x"), index = form.index(x.length(0));
+            const Expr taken = gather(x, index), again = gather(x, index) * 2;
+            const Tolerance near{.absolute = 1e-5, .relative = 1e-5};
+            OnTwoDevices both({x}, {{"taken", taken, near},
+                                    {"squares", grad(sum(sqr(taken)), x), near},
+                                    {"twice", grad(sum(exp(taken) * again), x), near}});
+            for (const std::int64_t n : {form.fewest, form.fewest + 1, std::int64_t{29}, std::int64_t{64}}) {
+                INFO(form.name << (rows ? ", rows of 3, " : ", ") << n);
+                CHECK(both({random_array(float32, rows ? Dims{n, 3} : Dims{n}, random)}) == "");
+            }
+            if (std::string(tested_device()) != "cpu") continue;
+            INFO(form.name << (rows ? ", rows of 3" : ""));
+            const std::string report = both.tested().report(Detail::complete);
+            CHECK_THAT(report, !ContainsSubstring("out of range"));
+            CHECK_THAT(report, !ContainsSubstring("argsort"));
+        }
+    }
+}

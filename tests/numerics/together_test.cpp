@@ -80,3 +80,21 @@ TEST_CASE("what sums share is not stored") {
     CHECK(f.memory_plan().peak_bytes < 1 << 20);
     CHECK(f.kernels().size() == 1);
 }
+
+TEST_CASE("a sum that one loop computes with another one follows what it reads") {
+    Random random(22);
+    for (const bool known : {true, false}) {
+        INFO((known ? "known" : "unknown"));
+        const Expr x = known ? input(float32, Dims{5, 1}, "x") : input(float32, {-1, 1}, "x"),
+                   y = known ? input(float32, Dims{1, 4}, "y") : input(float32, {1, -1}, "y");
+        const Expr e = exp(x) * y / (exp(x) + y + 9), first = grad(sum(e), x);
+        const Expr second = grad(sum(first * 0.37F), x);
+        const Expr shares = exp(x) / (abs(exp(x)) + abs(y / (exp(x) + 9)) + 1),
+                   mixed = exp(x) + sum(sum(shares, {1}, {.keepdims = true}) * shares * y);
+        const Tolerance near{.absolute = 1e-6, .relative = 1e-5};
+        OnTwoDevices both({x, y}, {{"first", first, near},
+                                   {"second", second, near},
+                                   {"mixed", grad(sum(sin(mixed * 0.1F)), x), near}});
+        CHECK(both({random_array(float32, {5, 1}, random), random_array(float32, {1, 4}, random)}) == "");
+    }
+}

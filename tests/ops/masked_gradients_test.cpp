@@ -130,6 +130,19 @@ TEST_CASE("selections that people write have finite gradients") {
     CHECK(gradient(where(expand_dims(z, 1) > 0, rows, none)) == Numbers{0, 0, 0.25});
 }
 
+TEST_CASE("what a selection leaves out has no gradient beside values whose lengths have other names") {
+    const Expr z = GENERATE(vector("z", float64), input(float64, Dims{3}, "z")),
+               w = GENERATE(vector("w", float64), input(float64, Dims{3}, "w"), scalar("w", float64));
+    const Array at(std::vector<double>{-1, 0, 4}, {3});
+    const Array other = w.rank() == 0 ? Array(2.0) : Array(std::vector<double>{2, 2, 2}, {3});
+    const Expr logarithm = where(z > 0, log(z), 0);
+    for (const Expr& y : {w * logarithm, w + 2 * logarithm, logarithm * w, 2 * logarithm - w,
+                          where(z > 0, log(z) * w, 0), maximum(w, 1) * logarithm}) {
+        const Expr gradient = grad(sum(y), z);
+        CHECK(evaluated(gradient, {z, w}, {at, other}).to_vector<double>() == std::vector<double>{0, 0, 0.5});
+    }
+}
+
 TEST_CASE("second derivatives do not vanish with the first") {
     // The cost is least at 0, where the sum of each row's cotangents is 0 without being masked.
     const Expr p = vector("p", float64), c = input(boolean, Dims{3, 4}, "c");
