@@ -315,6 +315,7 @@ const std::vector<Kind> usual = {
     {101, 1, 4, 12},
     {first_seed_of_long_sums, 1, 10, 28},
     {first_seed_of_groups, 4, 8, 20},
+    {first_seed_of_crossings, 4, 8, 40},
 };
 const std::vector<Kind> smallest_tasks = {{201, 8, 8, 24}, {first_newer_seed + 201, 8, 8, 24}};
 

@@ -34,6 +34,7 @@ GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
       newer_(seed >= first_newer_seed),
       long_sums_(seed >= first_seed_of_long_sums),
       groups_(seed >= first_seed_of_groups),
+      crossings_(seed >= first_seed_of_crossings),
       arithmetic_(arithmetic) {
     real_ = random_.chance(3) ? float64 : float32;
     static const std::vector<std::int64_t> all = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 100};

@@ -39,6 +39,8 @@ constexpr std::uint64_t first_newer_seed = 1'000'000;
 constexpr std::uint64_t first_seed_of_long_sums = 4'000'000;
 // From here on, graphs have convolutions in groups of channels too.
 constexpr std::uint64_t first_seed_of_groups = 5'000'000;
+// From here on, graphs have sums along the rows of a column and a row that are put back.
+constexpr std::uint64_t first_seed_of_crossings = 7'000'000;
 
 class GraphGenerator {
   public:
@@ -86,6 +88,7 @@ class GraphGenerator {
     bool products();
     bool scan();
     bool put_in_order();
+    bool cross();
     bool convolve();
     std::int64_t groups_of(std::int64_t channels);
     bool pool();
@@ -127,7 +130,7 @@ class GraphGenerator {
     bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
 
     Random random_;
-    bool newer_, long_sums_, groups_;
+    bool newer_, long_sums_, groups_, crossings_;
     Arithmetic arithmetic_;
     DType real_;
     std::vector<std::int64_t> lengths_;

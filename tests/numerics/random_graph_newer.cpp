@@ -10,11 +10,29 @@ namespace bitale::test {
 
 bool GraphGenerator::newer_step() {
     if (is_special()) return put_in_order();
-    switch (random_.between(0, 2)) {
+    switch (random_.between(0, crossings_ ? 4 : 2)) {
         case 0: return scan();
         case 1: return put_in_order();
-        default: return products();
+        case 2: return products();
+        default: return cross();
     }
+}
+
+// Shares and their means along rows, put back and used again, of a column and a row.
+bool GraphGenerator::cross() {
+    const std::int64_t n = random_.pick(lengths_), m = random_.pick(lengths_);
+    if (is_whole() || n * m > most_elements_) return false;
+    const Expr column = exp(expand_dims(make_input(real_, {n}, -1, 1).x, 1)),
+               row = expand_dims(make_input(real_, {m}, 0.5, 2).x, 0), quotient = row / (column + 9);
+    std::vector<Expr> terms{column, quotient, column * quotient, column / (abs(column) + abs(quotient) + 1),
+                            column * row / (column + sqr(row) + 1)};
+    Expr x = column;
+    for (std::int64_t i = random_.between(1, 3); i > 0; --i) {
+        const Expr total = mean(random_.pick(terms) * random_.pick(terms) * row, {1}, {.keepdims = true});
+        terms.push_back(total * random_.pick(terms));
+        x = random_.chance(2) ? x + terms.back() * 0.1 : x * cos(terms.back() * 0.1);
+    }
+    return keep(x + row, {n, m}, 20);
 }
 
 std::int64_t GraphGenerator::groups_of(std::int64_t channels) {
