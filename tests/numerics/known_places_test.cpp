@@ -166,3 +166,49 @@ TEST_CASE("windows by ranges of unknown lengths, and their gradients, have neith
         }
     }
 }
+
+TEST_CASE("stacks of many slices at equal distances are windows") {
+    Random random(44);
+    const auto stacked = [](const Expr& x, std::int64_t step, int axis, int at, bool backwards) {
+        constexpr std::int64_t parts = 13;
+        const Expr count = x.length(axis) - (parts - 1) * step;
+        std::vector<Expr> slices;
+        for (std::int64_t k = 0; k < parts; ++k) {
+            const std::int64_t start = (backwards ? parts - 1 - k : k) * step;
+            const Slice rows{start, count + start};
+            slices.push_back(axis == 0 ? x[rows] : x[{colon, rows}]);
+        }
+        return stack(slices, at);
+    };
+    for (const bool known : {false, true})
+        for (const std::int64_t n : {5, 6, 7, 11, 12, 13, 14, 26, 40}) {
+            INFO((known ? "known " : "unknown ") << n);
+            const Array values = random_array(float32, {n}, random),
+                        both = random_array(float32, {3, n}, random);
+            const Expr x = known ? input(float32, Dims{n}, "x") : vector("x"),
+                       y = known ? input(float32, Dims{3, n}, "y") : matrix("y");
+            // Where slices have several lengths there is no stack: on all devices, and when it is known at
+            // once.
+            const auto outcome = [&](const std::string& device) {
+                return error_of([&] {
+                    const Expr lags = stacked(x, 1, 0, 1, false);
+                    function({x}, {lags, grad(sum(sqr(lags)), x)}, {.device = device})(values);
+                });
+            };
+            const bool fits = outcome("reference").empty();
+            CHECK(outcome(tested_device()).empty() == fits);
+            CHECK(fits == (n <= 6 || n >= 12));
+            if (!fits || n < 12) continue;
+            const Expr lags = stacked(x, 1, 0, 1, false), back = stacked(x, 1, 0, 0, true),
+                       columns = stacked(y, n >= 26 ? 2 : 1, 1, 2, false), first = stacked(y, 1, 1, 0, true);
+            const Tolerance near{.absolute = 1e-5, .relative = 1e-5};
+            OnTwoDevices two({x, y},
+                             {{"lags", lags, near},
+                              {"backwards", back, near},
+                              {"columns", columns, near},
+                              {"in front", first, near},
+                              {"gradient of lags", grad(sum(exp(lags) * transpose(back)), x), near},
+                              {"gradient of columns", grad(sum(sqr(columns)) + sum(exp(first)), y), near}});
+            CHECK(two({values, both}) == "");
+        }
+}

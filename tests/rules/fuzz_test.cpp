@@ -101,8 +101,8 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows",
-                                                     "slice-argsort", "slice-take-along"};
+const std::set<std::string> rules_of_surroundings = {"slice-part",    "reshape-round-trip", "map-by-rows",
+                                                     "slice-argsort", "slice-take-along",   "stack-windows"};
 
 NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes& leaves) {
     const auto leaf = [&](Shape shape) {
@@ -138,6 +138,23 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
             random.chance(2) ? leaf({n, groups, 12}) : make_expand(leaf({n, groups, 1}), {n, groups, 12}, {});
         const NodePtr once = map(r, other);
         return make_reshape(random.chance(2) ? once : map(once, r), own, {});
+    }
+    if (rule == "stack-windows") {
+        const std::int64_t axis = random.between(0, 1), at = random.between(0, 2),
+                           step = random.between(1, 2), parts = random.between(10, 14),
+                           count = random.between(1, 4);
+        const bool down = random.chance(2);
+        const std::int64_t longest = (parts - 1) * step + count + random.between(0, 2);
+        const NodePtr x = leaf(axis == 0 ? Shape{longest, 2} : Shape{3, longest});
+        Nodes stacked;
+        for (std::int64_t k = 0; k < parts; ++k) {
+            const NodePtr slice =
+                make_slice(x, static_cast<int>(axis), (down ? parts - 1 - k : k) * step, count, 1, {});
+            Shape shape = slice->type.shape;
+            shape.insert(shape.begin() + at, 1);
+            stacked.push_back(make_reshape(slice, shape, {}));
+        }
+        return make_node(find_op("concat"), stacked, {{"axis", at}});
     }
     if (rule == "slice-argsort" || rule == "slice-take-along") {
         const std::int64_t n = random.between(20, 40), start = random.between(0, 1),
