@@ -67,6 +67,12 @@ def _lookup(k):
     return 0, 8 * k["count"] + 4 * elements * (3 if k["pass"] == "step" else 2), False
 
 
+def _windows(k):
+    """The gradient reads the series and writes one like it, by way of two products with each weight."""
+    count, gradient = (k["n"] - k["length"]) // k["hop"] + 1, k["pass"] == "gradient"
+    return 2 * count * k["length"] * (2 if gradient else 1), 4 * k["n"] + 4 * (k["n"] if gradient else count), False
+
+
 def _batched(k):
     heads, m, n, depth = k["heads"], k["m"], k["n"], k["k"]
     matrices = 1 if k["written"] == "one" else heads
@@ -133,7 +139,7 @@ def _order(k):
     return 0, 4 * count + 12 * count // k["shape"][k["axis"]] * k.get("k", k["shape"][k["axis"]]), False
 
 
-COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_pool, "lookup": _lookup,
+COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_pool, "lookup": _lookup, "windows": _windows,
          "batched": _batched, "attention": _attention, "dequantized": _dequantized,
          "covariance": _covariance, "k_means": _k_means, "logistic": _logistic,
          "prod_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0], False),

@@ -185,6 +185,17 @@ def lookup(k, style, compiled):
     return step
 
 
+def windows(k, style, compiled):
+    x, w = floats([k["n"]], 1), floats([k["length"]], 2)
+
+    def forward(series):
+        return series.unfold(0, k["length"], k["hop"]) @ w
+
+    if k["pass"] == "forward":
+        return lambda: forward(x)
+    return lambda: torch.func.grad(lambda series: forward(series).square().sum())(x)
+
+
 def batched_product(k, style, compiled):
     heads, m, n, depth = k["heads"], k["m"], k["n"], k["k"]
     turned = k["form"] == "NT"
@@ -383,7 +394,7 @@ def logistic(k, style, compiled):
 
 OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
        "topk_gradient": gradient_of_topk, "conv": convolution, "pool": pooling, "conv_pool": pooling_behind,
-       "lookup": lookup, "product": product, "one_hot": one_hot,
+       "lookup": lookup, "windows": windows, "product": product, "one_hot": one_hot,
        "integer_product": integer_product, "distances": distances, "batched": batched_product, "weighted_mean": weighted_mean,
        "attention": attention, "dequantized": dequantized, "concatenate": concatenation, "double": doubled,
        "crossentropy": crossentropy, "random": random, "covariance": covariance, "k_means": k_means,

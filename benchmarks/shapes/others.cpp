@@ -1,4 +1,4 @@
-// Lookups, concatenation, a loss, random numbers.
+// Lookups, windows, concatenation, a loss, random numbers.
 #include <string>
 
 #include "shapes/shapes.h"
@@ -18,6 +18,27 @@ Updates lookup(const Json& row, Given& given) {
     const Expr found = gather(table, at);
     if (row.at("pass") == "forward") return {result({count, shape[1]}, found)};
     return sgd(sum(found * given(floats({count, shape[1]}, 3), "gradient")), {table}, 0.001);
+}
+
+// Each window of a series, one every `hop` elements, times weights: by places that ranges give, or as a stack
+// of slices.
+Updates windows(const Json& row, Given& given) {
+    const std::int64_t n = row.at("n"), length = row.at("length"), hop = row.at("hop");
+    const Array series = floats({n}, 1);
+    const Expr x = row.value("unknown", false) ? given.unknown(series, "x") : given(series, "x"),
+               w = given(floats({length}, 2), "w");
+    const Expr count = floordiv(x.length(0) - length, hop) + 1;
+    Expr frames;
+    if (row.at("written") == "stack") {
+        std::vector<Expr> lags;
+        for (std::int64_t k = 0; k < length; ++k) lags.push_back(x[Slice{k, count + k}]);  // of a hop of 1
+        frames = stack(lags, 1);
+    } else {
+        frames = gather(x, expand_dims(range(0, count), 1) * hop + range(0, length));
+    }
+    const Expr y = sum(frames * w, {1});
+    if (row.at("pass") == "forward") return {result({(n - length) / hop + 1}, y)};
+    return {result({n}, grad(sum(sqr(y)), x))};
 }
 
 Updates concatenation(const Json& row, Given& given) {
@@ -62,6 +83,7 @@ Updates random(const Json& row) {
 Updates others(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
     if (op == "lookup") return lookup(row, given);
+    if (op == "windows") return windows(row, given);
     if (op == "concatenate") return concatenation(row, given);
     if (op == "double") return doubled(row, given);
     if (op == "crossentropy") return crossentropy(row, given);

@@ -85,6 +85,12 @@ std::set<const Node*> changes_of_variables(const Graph& graph) {
     return found;
 }
 
+// Whether most rows of the table get no term, however the keys fall.
+bool goes_to_few_rows(const Node& scatter) {
+    constexpr double few = 0.25;
+    return typical_count(nest_of(scatter).reduced) < few * typical(scatter.type.shape[0]);
+}
+
 // Whether numbers are made of constants and of shared variables that no call changes, as the edges of a graph
 // are: they are sorted once (once.h).
 bool stays_from_call_to_call(const NodePtr& numbers, const Graph& graph) {
@@ -208,7 +214,9 @@ void sort_lookups(Graph& graph, const Target& target) {
         return node->op == scatter_op() ? apart_where_known(*node) : nullptr;
     });
     replace_nodes(graph, [&](const NodePtr& node, const Node& before) -> NodePtr {
-        if (node->op != scatter_op() || has_known_places(*node)) return nullptr;
+        if (node->op != scatter_op()) return nullptr;
+        const bool changes_few = changes.contains(&before) && goes_to_few_rows(*node);
+        if (!changes_few && has_known_places(*node)) return nullptr;
         if (!changes.contains(&before) && is_worth_adding(*node) &&
             !stays_from_call_to_call(node->inputs[1], graph))
             return at_places(*node);
