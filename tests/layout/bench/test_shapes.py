@@ -19,7 +19,7 @@ from driver import peers, shapes  # noqa: E402
 with open(os.path.join(ROOT, "benchmarks", "shapes.json"), encoding="utf-8") as file:
     SHAPES = json.load(file)["shapes"]
 OF_PRODUCTS = ("conv", "conv_pool", "product", "distances", "batched", "weighted_mean", "attention", "dequantized",
-               "integer_product", "covariance", "k_means", "logistic")
+               "integer_product", "covariance", "k_means", "logistic", "windows")
 
 ROOFS = """
     import sys
