@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "graph/base/overloaded.h"
 #include "graph/ir/array_bytes.h"
 
@@ -187,6 +189,17 @@ std::shared_ptr<const Placement> Frames::place(const std::int64_t* symbols) {
     return placement;
 }
 
+std::int64_t Frames::bytes_of_result(std::size_t number, const Dims& dims) const try {
+    return bytes_of(program_->outputs[number].dtype, dims);
+} catch (const ShapeError& e) {
+    for (const BufferInfo& buffer : program_->buffers)
+        if (buffer.kind == BufferInfo::Kind::output && buffer.index == static_cast<int>(number) &&
+            !buffer.origins.empty())
+            throw ShapeError(buffer.origins[0].where,
+                             fmt::format("result {} of the function: {}", number, e.what()));
+    throw;
+}
+
 // From the slots.
 std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
     static std::atomic<std::uint64_t> frames{0};
@@ -198,7 +211,7 @@ std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
     for (std::size_t i = 0; i < output_shapes_.size(); ++i) {
         Dims& dims = frame->outputs.emplace_back();
         for (const int s : output_shapes_[i]) dims.push_back(slot(s));
-        frame->output_bytes.push_back(bytes_of(program_->outputs[i].dtype, dims));
+        frame->output_bytes.push_back(bytes_of_result(i, dims));
     }
     return frame;
 }

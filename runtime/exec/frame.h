@@ -67,6 +67,8 @@ class Frames {
     GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;
     ConvShape conv_shape(const ConvCall& call, const std::vector<int>& slots) const;
     RoutineShape routine_shape(const RoutineCall& call, const std::vector<int>& slots) const;
+    // ShapeError, with the line that makes the result, where that is no number.
+    std::int64_t bytes_of_result(std::size_t number, const Dims& dims) const;
     std::unique_ptr<Frame> make(const std::int64_t* symbols);
     bool newest_fits(const std::int64_t* symbols) const;
     void remember(const std::int64_t* symbols);

@@ -94,6 +94,9 @@ TEST_CASE("an array that cannot be counted is named with its line", "[core][runt
     CHECK_THROWS_WITH(f(std::int64_t{1} << 32),
                       ContainsSubstring("sizes_test.cpp:") &&
                           Catch::Matchers::EndsWith("more elements than can be counted"));
+    Function g = function({n}, {n, range(0, n)});
+    CHECK_THROWS_WITH(g(huge), ContainsSubstring("sizes_test.cpp:") &&
+                                   ContainsSubstring("result 1 of the function: an array of int64"));
 }
 
 TEST_CASE("the quotient and the remainder of the least number by -1 as lengths", "[core][runtime]") {
