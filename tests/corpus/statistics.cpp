@@ -152,6 +152,34 @@ GRAPH(language_model_step) {
     b.update(sgd(loss, b.parameters(), 0.1));
 }
 
+// ---- Windows of a series of unknown length
+
+GRAPH(windows_by_ranges) {
+    const Expr x = b.floats({unknown(b.size(20000, 90))}, "x"), w = b.floats({24}, "w");
+    const Expr y = sum(x[expand_dims(range(0, x.length(0) - 23), 1) + range(0, 24)] * w, {1});
+    b.output(y, "filtered");
+    b.output(grad(sum(sqr(y)), x), "gradient");
+}
+
+GRAPH(windows_by_slices) {
+    b.form_of("windows_by_ranges");
+    const Expr x = b.floats({unknown(b.size(20000, 90))}, "x"), w = b.floats({24}, "w");
+    const Expr count = x.length(0) - 23;
+    std::vector<Expr> lags;
+    for (int k = 0; k < 24; ++k) lags.push_back(x[Slice{k, count + k}]);
+    const Expr y = sum(stack(lags, 1) * w, {1});
+    b.output(y, "filtered");
+    b.output(grad(sum(sqr(y)), x), "gradient");
+}
+
+GRAPH(overlapping_frames) {
+    const Expr x = b.floats({unknown(b.size(20000, 90))}, "x");
+    const Expr frames = x[expand_dims(range(0, floordiv(x.length(0) - 32, 8) + 1), 1) * 8 + range(0, 32)];
+    const Expr energy = log(mean(sqr(frames), {1}) + 1e-3F);
+    b.output(energy, "energy");
+    b.output(grad(sum(energy), x), "gradient");
+}
+
 GRAPH(rows_and_numbers) {
     const Expr x = b.floats({unknown(b.size(5000, 30)), 20}, "x");
     const Expr start = b.number(4, "start"), index = b.input(int32, {unknown(9)}, "index", {0, 29});
