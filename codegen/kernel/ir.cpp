@@ -168,6 +168,7 @@ class Verifier {
         index(segment.tasks, {});
         parts_ = &segment.parts;
         bounds_.enter(loop(segment.task, 0, segment.tasks, Binding::serial, {}));
+        never_runs_ = segment.tasks.range().high <= 0;
         walk(segment.body, declared, {});
         bounds_.leave();
     }
@@ -220,9 +221,14 @@ class Verifier {
         if (const auto of_task = parts_->find(number); of_task != parts_->end()) inside(of_task->second, at);
     }
 
-    // Statements are walked in their order: a loop reads nothing that only its later statements write.
+    // Statements are walked in their order: a loop reads nothing that only its later statements write. What
+    // never runs, as for an array without rows, reads nothing, and what it would read is written nowhere.
     void read(int number) const {
-        BITALE_CHECK(kernel_.places[number].scope == Place::Scope::global || written_.contains(number),
+        const Place& place = kernel_.places[number];
+        const bool is_scratch = place.scope != Place::Scope::global;
+        const bool is_empty = std::any_of(place.extents.begin(), place.extents.end(),
+                                          [](const Int& extent) { return extent.is(0); });
+        BITALE_CHECK(!is_scratch || is_empty || never_runs_ || written_.contains(number),
                      "scratch read before anything is written there");
     }
 
@@ -290,7 +296,10 @@ class Verifier {
                         BITALE_CHECK(inner.insert(id).second, "a loop variable declared twice");
                     if (s.kind == Stmt::Kind::loop) bounds_.enter(s);
                     bounds_.assume(s.guards);
+                    const bool outside = never_runs_;
+                    never_runs_ |= s.kind == Stmt::Kind::loop && (s.end - s.begin).range().high <= 0;
                     walk(s.body, inner, alive);
+                    never_runs_ = outside;
                     bounds_.forget(s.guards);
                     if (s.kind == Stmt::Kind::loop) bounds_.leave();
                     break;
@@ -334,6 +343,7 @@ class Verifier {
     mutable std::map<AtomPtr, bool> of_lengths_;
     const std::map<int, std::vector<Part>>* parts_ = nullptr;  // of the segment
     std::set<int> written_;                                    // scratch, by now
+    bool never_runs_ = false;                                  // of what is walked
     Bounds bounds_;
 };
 

@@ -282,3 +282,26 @@ TEST_CASE("a symbol that is neither declared around its use nor a length of the 
     k.add({Place::Scope::global, DType::float32, {lost}, k.ir.buffers++, false});
     CHECK_FALSE(k.accepts({}));
 }
+
+TEST_CASE("scratch is written before it is read, unless nothing runs") {
+    const auto reads_first = [](std::int64_t turns, std::int64_t tasks) {
+        KernelInParts k;
+        k.ir.phases[0].segments[0].tasks = tasks;
+        const int sum = k.add({Place::Scope::private_, DType::float32, {}, -1, true});
+        k.body().push_back(declare(sum));
+        const Int j = Int::symbol("j", {0, columns - 1});
+        k.body().push_back(loop(j, 0, turns, Binding::serial,
+                                {set(k.out, {k.task, j}, place_read(DType::float32, sum, {}))}));
+        const bool before = k.accepts({});
+        KernelInParts other;
+        const int written = other.add({Place::Scope::private_, DType::float32, {}, -1, true});
+        other.body().push_back(declare(written));
+        other.body().push_back(set(written, {}, scalar_constant(DType::float32, 0)));
+        other.body().push_back(set(other.out, {other.task, Int(0)}, place_read(DType::float32, written, {})));
+        CHECK(other.accepts({}));
+        return before;
+    };
+    CHECK_FALSE(reads_first(4, 100));
+    CHECK(reads_first(0, 100));
+    CHECK(reads_first(4, 0));
+}
