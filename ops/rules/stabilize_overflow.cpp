@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "graph/walk/interner.h"
-#include "ops/reduce/reduce.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/log_domain.h"
 #include "ops/rules/rules.h"

@@ -86,7 +86,7 @@ std::string default_text(const std::string& subject) {
 
 // Whether unknown numbers are multiplied in it.
 bool is_product(const Int& length) {
-    constexpr std::int64_t largest = 4;  // of one number, which a length or an integer is (index.h)
+    constexpr std::int64_t largest = 4;  // times one length, which is below 2^61, stays a 64-bit integer
     return std::any_of(length.terms().begin(), length.terms().end(), [](const Int::Term& t) {
         return t.atoms.size() > 1 || std::abs(t.factor) > largest ||
                std::any_of(t.atoms.begin(), t.atoms.end(), [](const AtomPtr& a) {
