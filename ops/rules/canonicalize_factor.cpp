@@ -36,9 +36,13 @@ bool by_power_of_two(const Match& m, const Pattern& c) {
            std::abs(std::frexp(x, &exponent)) == 0.5;
 }
 
-// The reciprocal of a root that is repeated along some axes, repeated likewise; null for anything else. A
-// root is no subnormal number, so its reciprocal is finite unless it is 0, and so are both quotients or
-// neither.
+// Whether a number is a root or of integers, which are no subnormal numbers: its reciprocal is finite unless
+// it is 0, and a product with it is finite where the quotient is.
+bool has_ordinary_inverse(const NodePtr& x) {
+    return x->op == sqrt_op() || (x->op == cast_op() && !is_float(x->inputs[0]->type.dtype));
+}
+
+// The reciprocal of a root that is repeated along some axes, repeated likewise; null for anything else.
 NodePtr inverse_of_repeated_root(const NodePtr& divisor, Where where) {
     if (divisor->op == sqrt_op()) return make_node(reciprocal_op(), {divisor}, {}, where);
     if (divisor->op != expand_op() && divisor->op != reshape_op() && divisor->op != permute_op())
@@ -79,8 +83,9 @@ std::vector<Rule> factor_rules() {
          Tag::reassociates},
         {"reciprocal", 1 / x, reciprocal(x)},
         {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates,
-         [y](const Match& m) {  // but of a root that divides many elements
-             return m[y]->op != sqrt_op() || count_of(m[y]->type.shape) == count_of(m.root()->type.shape);
+         [y](const Match& m) {  // unless the reciprocal of a root or a count has many factors
+             return !has_ordinary_inverse(m[y]) ||
+                    count_of(m[y]->type.shape) == count_of(m.root()->type.shape);
          }},
         {"mul-self", x * x, sqr(x)},
         {"pow-two", pow(x, 2), sqr(x), Tag::reassociates},

@@ -54,6 +54,9 @@ TEST_CASE("constants meet") {
     CHECK(canonical(pow(x, 2)) == "sqr(x)");
     CHECK(canonical(1 / x) == "reciprocal(x)");
     CHECK(canonical(y * (1 / x)) == "div(y, x)");
+    // One reciprocal of a count serves all elements; that of another number might be infinite.
+    CHECK(canonical(x * (1 / cast(sum(n), float32))) == "mul(x, reciprocal(cast(sum(n))))");
+    CHECK(canonical(x * (1 / sum(y))) == "div(x, sum(y))");
 }
 
 TEST_CASE("choices that are made already") {
