@@ -16,6 +16,7 @@
 #include "codegen/print/dialect.h"
 #include "codegen/print/reading.h"
 #include "graph/base/text.h"
+#include "graph/ir/array_bytes.h"
 
 namespace bitale {
 
@@ -26,7 +27,7 @@ KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) 
     if (vectors && !target_.fast_compile)
         cut_at_quotients(builder.ir), cut_at_guards(builder.ir, lengths_), collect_lanes(builder.ir),
             fill_tails(builder.ir, target_.vector_bytes);
-    if (target_.reads_exactly) read_exactly(builder.ir);
+    if (target_.reads_exactly || target_.vector_bytes > bytes_behind_array) read_exactly(builder.ir);
     if (vectors) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
     verify(builder.ir, lengths_);
