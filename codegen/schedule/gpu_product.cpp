@@ -147,6 +147,16 @@ std::optional<Beside> beside(const Nest& nest) {
     return {};
 }
 
+// Whether neighbouring elements of something that is read are neighbouring iterations of the loop.
+bool reads_along(const Nest& nest, const Loop& l) {
+    const std::uint64_t id = l.variable.symbol_id();
+    bool along = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        along = along || (!s.at.empty() && id && depends_on(s.at.back(), id));
+    });
+    return along;
+}
+
 }  // namespace
 
 bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
@@ -165,8 +175,11 @@ bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
 }
 
 bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
-    if (nest.combine == Combine::none || nest.combine == Combine::affine || gives_places(nest.combine) ||
+    if (nest.combine == Combine::none || nest.combine == Combine::affine || is_order(nest.combine) ||
         is_prefix(nest) || adds_products(nest))
+        return false;
+    // Along a row, a warp finds the position.
+    if (gives_places(nest.combine) && (nest.reduced.empty() || reads_along(nest, nest.reduced.back())))
         return false;
     if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_count(nest.reduced) < shortest_sum)
         return false;
@@ -210,8 +223,6 @@ Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const Partia
             of_result[i] = {{id, axis.variable + i * threads}};
         }
     }
-    const int acc = builder.scratch(Place::Scope::private_, dtype,
-                                    several.axis >= 0 ? Shape{Int(several.results)} : Shape{});
     const auto own = [&](const std::function<Stmts(const std::vector<Int>&)>& of_one) {
         Stmts statements;
         for (std::int64_t i = 0; i < several.results; ++i)
@@ -221,20 +232,25 @@ Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const Partia
         LoopBuilder loops(all);
         return loops.threads(points, [&](LoopBuilder& inner) { return inner.substituted(statements); });
     };
-    Stmts body{declare(acc)}, piece;
+    Stmts declared, piece;
     std::vector<Scalar> terms;
     for (const Scalar& factor : factors) {
         Piece p = piece_of(member, factor, first, inside, length, numbered, builder);
-        append(body, std::move(p.declare));
+        append(declared, std::move(p.declare));
         append(piece, std::move(p.fill));
         terms.push_back(p.read);
     }
-    const Scalar term =
-        product ? scalar_apply(nest.body->op, nest.body->dtype, terms) : scalar_cast(dtype, terms[0]);
     piece.push_back(barrier());
-    Stmts adds;
+    // The terms lie in the pieces.
+    Member of_pieces = member;
+    of_pieces.tree = {};
+    of_pieces.nest.body = product ? scalar_apply(nest.body->op, nest.body->dtype, terms) : terms[0];
+    const Accumulation acc(of_pieces, builder, several.axis >= 0 ? Shape{Int(several.results)} : Shape{});
+    Stmts body = acc.declare_all(), adds;
+    append(body, std::move(declared));
+    const Substitution term{{sum.variable.symbol_id(), first + inside.variable}};
     for (std::int64_t i = 0; i < several.results; ++i)
-        append(adds, substitute({accumulate(acc, at[i], nest.combine, term, product)}, of_result[i]));
+        append(adds, substitute(acc.combine_point(term, {at[i]}), of_result[i]));
     Nest all;
     all.parallel = points;
     LoopBuilder threads(all);
@@ -244,12 +260,12 @@ Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const Partia
     }));
     piece.push_back(barrier());
     append(body, own([&](const std::vector<Int>& i) {
-               return Stmts{set(
-                   acc, i, kept ? place_read(dtype, kept->place, kept->at) : neutral(nest.combine, dtype))};
+               return kept ? Stmts{set(acc.place(), i, place_read(dtype, kept->place, kept->at))}
+                           : acc.clear(i);
            }));
     body.push_back(loop(first, 0, sum.extent, Binding::serial, std::move(piece), length));
     append(body, own([&](const std::vector<Int>& i) {
-               const Scalar result = place_read(dtype, acc, i);
+               const Scalar result = acc.result(i);
                return kept ? Stmts{set(kept->place, kept->at, result)} : stores(member, result);
            }));
     return body;

@@ -18,8 +18,9 @@ constexpr std::int64_t product_bytes = 16 << 10;
 // A sum of products, long enough to be worth it, whose results are so few that a thread has four at most, and
 // whose factors both serve several results, unless results are very few.
 bool is_thin_product(const Nest& nest, const ReductionTree& tree);
-// The same of other sums, maxima and minima, in the order of their terms, with fewer results than half of a
-// block's threads: a single thread would wait for the loads of each of its terms.
+// The same of other sums, maxima and minima, in the order of their terms, and of their places where they do
+// not lie along rows, with fewer results than half of a block's threads: a single thread would wait for the
+// loads of each of its terms.
 bool is_thin_sum(const Nest& nest, const ReductionTree& tree);
 // Whether there is shared memory beside what the segment's tasks have already.
 bool has_room_for_pieces(const KernelBuilder& builder);

@@ -205,6 +205,28 @@ TEST_CASE("thin products keep a result in each thread") {
     check_same_bits(graphs);
 }
 
+TEST_CASE("all threads load for the places of extremes in columns") {
+    if (emulator_skipped()) return;
+    ScheduleGraphs graphs;
+    Random random(8);
+    for (const Dims& shape : {Dims{50, 3}, Dims{700, 9}, Dims{300, 200}, Dims{1030, 1}}) {
+        const std::string size = text_of_dims(shape);
+        for (const DType dtype : {float32, int8, float64}) {
+            const std::string name = std::string(name_of(dtype)) + " " + size;
+            const Expr ties = graphs.input("t " + name, random_array(int32, shape, random, -1, 2).as(dtype)),
+                       special = graphs.input("s " + name, special_array(dtype, shape, random, 0));
+            graphs.add("first best " + name, argmax(ties, {0}));
+            graphs.add("first least " + name, argmin(ties, {0}));
+            graphs.add("special " + name, argmax(special, {0}));
+        }
+    }
+    const Expr z = graphs.input("z", random_array(int32, {60, 4, 11}, random, -9, 9));
+    graphs.add("of two axes", argmax(z, {0, 2}));
+    graphs.add("of computed ones", argmin(cast(z, float32) * 2 - 1, {0}));
+    check_same_bits(graphs);
+    CHECK(has(source_of(graphs.on("emulator")), "B_SHARED(i8"));
+}
+
 TEST_CASE("thin products of one kernel take turns in shared memory") {
     if (emulator_left_out()) return;
     for (const int layers : {2, 4, 7}) {
