@@ -21,7 +21,7 @@ def _reduce(k):
     size = (1 if k.get("dtype") == "uint8" else 4) * math.prod(k["shape"])
     shape = k.get("as", k["shape"])
     shape = [shape[axis] for axis in k["turned"]] if "turned" in k else shape
-    if k["how"] == "standardised":
+    if k["how"] in ("standardised", "softmax"):
         return 0, 2 * size, False
     left = math.prod(n for axis, n in enumerate(shape) if axis not in k["axes"])
     whole = k["how"].startswith("arg") or (k["how"] == "sum" and "dtype" in k)  # results of 64 bits

@@ -47,6 +47,7 @@ Updates reduction(const Json& row, Given& given) {
     }
     const auto axes = row.at("axes").get<Axes>();
     if (row.at("how") == "standardised") return {result(shape, standardised(x, axes))};
+    if (row.at("how") == "softmax") return {result(shape, softmax(x))};
     Dims left;
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
         if (std::find(axes.begin(), axes.end(), axis) == axes.end())

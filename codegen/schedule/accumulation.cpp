@@ -84,12 +84,13 @@ Scalar guarded(const Scalar& value, const Guard& guard, const Scalar& otherwise)
 }
 
 // Steps that change nothing where the guard fails. As far as possible they combine with what leaves every
-// partial result as it is, to the bit: -0 for a sum. A store of some lanes only would stall the next load.
+// partial result as it is, to the bit: -0 for a sum, and for a position the least number, which is no better
+// than what it is compared with. A store of some lanes only would stall the next load.
 Stmts switched_off(Stmts steps, const Guard& guard) {
     constexpr int most_cost = 8;  // of what is computed for nothing
     constexpr std::int64_t narrowest = 4;
     const bool cheap = std::all_of(steps.begin(), steps.end(), [](const Stmt& s) {
-        return s.kind == Stmt::Kind::accumulate && s.number < 0 &&
+        return s.kind == Stmt::Kind::accumulate && !s.none_yet &&
                !any_part(s.value, [](const ScalarNode& part) {
                    const bool short_element =
                        part.kind == ScalarNode::Kind::read && bytes_of(part.dtype) < narrowest;

@@ -32,10 +32,11 @@ double results_of_row(const Nest& nest) {
 }
 
 // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while what
-// the other members have of these rows stays in the nearest cache.
+// the other members have of these rows stays in the task's cache.
 bool gains_by_rows_together(const Group& group, const SegmentContext& context) {
-    constexpr double most_bytes = 16 << 10;
+    constexpr double part_of_cache = 0.25;  // the rest is for what they read
     constexpr std::int64_t fewest_tasks = 4;
+    const double most_bytes = part_of_cache * static_cast<double>(context.target.local_bytes);
     double bytes = 0;
     bool any = false;
     for (const int v : group.values) {
