@@ -26,8 +26,9 @@ bool is_plain(const Stmt& s) {
 }  // namespace
 
 std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places) {
-    std::vector<ApartRead> found;
+    std::vector<ApartRead> found, guarded;
     if (loop.binding != Binding::simd) return found;
+    const std::uint64_t lane = loop.variable.symbol_id();
     for (const Stmt& s : loop.body) {
         // Others bind what is known in the loop alone, or ask whether to read at all.
         if (!is_plain(s)) return {};
@@ -37,12 +38,20 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
                     const Place& place = places[static_cast<std::size_t>(read.operand.place())];
                     const Int offset = offset_of(place, read.at);
                     const std::optional<Int> step = stride_of(offset, loop.variable);
-                    if (!step || !step->is_constant() || !is_awkward(std::abs(step->constant()))) return;
-                    if (place.written || !read.guards.empty()) return;
-                    const bool known = std::any_of(found.begin(), found.end(), [&](const ApartRead& r) {
-                        return r.place == read.operand.place() && r.offset == offset;
+                    if (!step || !step->is_constant()) return;
+                    const bool all_lanes =
+                        std::none_of(read.guards.begin(), read.guards.end(),
+                                     [&](const Guard& g) { return !lane || depends_on(g, lane); });
+                    const bool is_held = step->is(0) && place.written;  // the value might change
+                    if (read.guards.empty() ? place.written || !is_awkward(std::abs(step->constant()))
+                                            : !all_lanes || is_held || place.scope != Place::Scope::global)
+                        return;
+                    std::vector<ApartRead>& list = read.guards.empty() ? found : guarded;
+                    const bool known = std::any_of(list.begin(), list.end(), [&](const ApartRead& r) {
+                        return r.place == read.operand.place() && r.offset == offset &&
+                               r.guards == read.guards;
                     });
-                    if (!known) found.push_back({read.operand.place(), offset, step->constant()});
+                    if (!known) list.push_back({read.operand.place(), offset, step->constant(), read.guards});
                 });
     }
     // One of them alone is no group.
@@ -51,7 +60,17 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
                    return other.place == r.place && other.step == r.step;
                }) < 2;
     });
+    found.insert(found.end(), guarded.begin(), guarded.end());
     return found;
+}
+
+Pointed pointed(const ApartRead& read, const std::string& type, const std::string& first,
+                const std::string& condition) {
+    const std::string place = "p" + std::to_string(read.place);
+    if (read.guards.empty()) return {"const " + type + "*", place + " + " + first};
+    if (read.step == 0)
+        return {type, "(" + condition + ") ? " + place + "[" + first + "] : " + type + "()", true};
+    return {"const " + type + "*", place + " + ((" + condition + ") ? " + first + " : 0)"};
 }
 
 std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>& places) {

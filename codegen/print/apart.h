@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/kernel/ir.h"
@@ -14,13 +15,26 @@ struct ApartRead {
     int place = -1;
     Int offset;
     std::int64_t step = 1;
+    std::vector<Guard> guards{};  // without which nothing is read
 };
 
 // The reads of a loop that are neighbours of each other in memory while an iteration steps over several
 // elements: the pixels of a window of interleaved channels. g++ takes them for one group of vectors, which it
 // has no instructions for unless the step is three or a power of two, and leaves the loop as it is. Behind
 // pointers of which it knows nothing it loads the lanes one by one, and computes all of them at once.
+// Beside them, reads with guards that are the same for all lanes: where these fail, the address has to be one
+// of the array all the same. A masked load of no lane takes a hundred times as long from memory that is not
+// there.
 std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places);
+
+// What stands for the read in the loop: a pointer to what its first lane reads, or the value that all lanes
+// read. `first`: the index of its element in the first iteration; `condition`: the text of its guards.
+struct Pointed {
+    std::string type, value;
+    bool is_value = false;
+};
+Pointed pointed(const ApartRead& read, const std::string& type, const std::string& first,
+                const std::string& condition);
 
 // Steps of what a loop in vector lanes reads or writes that are a power of two and as long as a register, as
 // columns of a matrix have. g++ takes each such access for a group with gaps, has no vectors for groups that

@@ -282,11 +282,11 @@ class Printer {
         }
         indices_.bind(s.variable, name);
         if (!cuda_) {
+            for (const std::vector<Guard>& fixed : guards_of_all_lanes(s))
+                indices_.settle(fixed, [this](const std::string& value) { return opaque("i32", value); });
             for (const ApartRead& read : reads_apart(s, kernel_.places)) point_at(read, s.variable);
             for (const std::int64_t step : long_steps(s, kernel_.places))
                 indices_.hide(s.variable, step, opaque("i64", std::to_string(step)));
-            for (const std::vector<Guard>& fixed : guards_of_all_lanes(s))
-                indices_.settle(fixed, [this](const std::string& value) { return opaque("i32", value); });
         }
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
@@ -312,11 +312,13 @@ class Printer {
     }
 
     void point_at(const ApartRead& read, const Int& variable) {
-        const std::string type = stored_type(kernel_.places[read.place].dtype, cuda_),
-                          first = index(substitute(read.offset, {{variable.symbol_id(), 0}})),
-                          name = opaque("const " + type + "*", fmt::format("p{} + {}", read.place, first));
+        const std::string first = index(substitute(read.offset, {{variable.symbol_id(), 0}}));
+        const Pointed p = pointed(read, stored_type(kernel_.places[read.place].dtype, cuda_), first,
+                                  indices_.condition(read.guards));
         used_.insert(read.place);
-        pointers_.push_back({read, fmt::format("{}[{}]", name, index(read.step * variable))});
+        pointers_.push_back({read, p.is_value
+                                       ? temporary(p.type, p.value, false)
+                                       : opaque(p.type, p.value) + "[" + index(read.step * variable) + "]"});
     }
 
     void turned(const Stmt& s) {
@@ -479,10 +481,7 @@ class Printer {
 
     // Where the condition holds, each of the variables gets its value.
     void where(const std::string& condition, const std::vector<std::pair<std::string, std::string>>& values) {
-        const std::string better = fresh("better");
-        out_.line("const bool " + better + " = " + condition + ";");
-        for (const auto& [to, value] : values)
-            out_.line(fmt::format("{0} = {1} ? {2} : {0};", to, better, value));
+        out_.choose(fresh("better"), condition, values);
     }
 
     // What the lanes of 16 or 32 threads hold, combined; nobody reads the results of the upper lanes.
@@ -503,12 +502,12 @@ class Printer {
         out_.line(target + " = " + combined(s.combine, dtype, target, other) + ";");
     }
 
-    std::string element(int number, const std::vector<Int>& at) {
+    std::string element(int number, const std::vector<Int>& at, const std::vector<Guard>& guards = {}) {
         const Place& p = kernel_.places[number];
         used_.insert(number);
         if (is_variable(p)) return "p" + std::to_string(number);
         for (const auto& [read, text] : pointers_)
-            if (read.place == number && read.offset == offset_of(p, at)) return text;
+            if (read.place == number && read.guards == guards && read.offset == offset_of(p, at)) return text;
         const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
         return fmt::format("p{}{}[{}]", number, elements, index(offset_of(kernel_.places[number], at)));
     }
@@ -531,7 +530,7 @@ class Printer {
                 return temporary(s->dtype,
                                  cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
             case ScalarNode::Kind::read: {
-                std::string text = element(s->operand.place(), s->at);
+                std::string text = element(s->operand.place(), s->at, s->guards);
                 if (!s->guards.empty())
                     text = "(" + indices_.condition(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bitale/error.h"
@@ -60,6 +61,12 @@ class Writer {
         line(text);
     }
     const std::string& text() const { return text_; }
+    // Where the condition, under that name, holds, each of the variables gets its value.
+    void choose(const std::string& name, const std::string& condition,
+                const std::vector<std::pair<std::string, std::string>>& values) {
+        line("const bool " + name + " = " + condition + ";");
+        for (const auto& [to, value] : values) line(to + " = " + name + " ? " + value + " : " + to + ";");
+    }
 
   private:
     // A path may hold anything, too: what is not plain is written as digits.

@@ -298,17 +298,17 @@ class Lanes {
         for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
             const Loop& l = nest().parallel[i];
             if (l.extent.range().high < fewest_lanes || fixed(l.variable)) continue;
-            bool any = false, all = true;
+            bool any = false, all = true, backwards = false;
             for_each_read_of_block([&](const ScalarNode& s) {
                 if (!crosses(s)) return;
                 any = true;
-                const Int offset = element(s);
-                const std::optional<Int> along = stride_of(offset, l.variable),
-                                         step = stride_of(offset, last.variable);
-                all = all && along && along->is(1) && step && !depends_on(*step, l.variable.symbol_id()) &&
-                      !written(s.operand.place());
+                const std::optional<Int> along = stride_of(element(s), l.variable),
+                                         step = stride_of(element(s), last.variable);
+                backwards = backwards || (along && along->is(-1));
+                all = all && along && (along->is(1) || along->is(-1)) && step &&
+                      !depends_on(*step, l.variable.symbol_id()) && !written(s.operand.place());
             });
-            if (any && all) return static_cast<int>(i);
+            if (any && all && (!backwards || computed_across(l))) return static_cast<int>(i);
         }
         return -1;
     }
@@ -414,8 +414,10 @@ class Lanes {
                       across = builder_.scratch(Place::Scope::private_, dtype, {Int(tile), Int(tile)});
             const Scalar value = scalar_cast(dtype, substitute(nest().body, at(row, column)));
             body = {declare(values), declare(across)};
+            const Stmts one{set(values, {row, column}, value)};
             body.push_back(loop(row, 0, rows, Binding::serial,
-                                {filled_lanes(column, columns, tile, {set(values, {row, column}, value)})}));
+                                {goes_back_ ? loop(column, 0, columns, Binding::simd, one)
+                                            : filled_lanes(column, columns, tile, one)}));
             body.push_back(
                 loop(row, 0, rows, Binding::turned,
                      {loop(column, 0, columns, Binding::serial,
@@ -456,15 +458,17 @@ class Lanes {
     }
 
     // Several reads cross the lanes and everything runs along the other loop: then a value is computed where
-    // what it reads lies side by side. Past the last one there is room to read.
+    // what it reads lies side by side, forwards or backwards. Past the last one there is room to read.
     bool computed_across(const Loop& other) {
         std::set<std::vector<Int>> crossing;
         bool along = block_.size() == 1 && nest().lets.empty() && bytes_of(nest().dtype) == 4;
+        goes_back_ = false;
         for_each_read(nest().body, [&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const std::optional<Int> step = stride_of(element(s), other.variable);
-            along = along && step && (step->is(0) || step->is(1)) && bytes_of(place.dtype) <= 4 &&
-                    (place.scope != Place::Scope::global || !place.written);
+            along = along && step && (step->is(0) || step->is(1) || step->is(-1)) &&
+                    bytes_of(place.dtype) <= 4 && (place.scope != Place::Scope::global || !place.written);
+            goes_back_ = goes_back_ || (step && step->is(-1));
             if (!crosses(s)) return;
             std::vector<Int> key = s.at;
             key.emplace_back(s.operand.place());
@@ -578,6 +582,8 @@ class Lanes {
     Member member_;
     KernelBuilder& builder_;
     std::vector<Substitution> block_{{}};  // the results that one turn of the loops computes
+    // computed_across: something is read from its end, and there is no room before its beginning.
+    bool goes_back_ = false;
 };
 
 }  // namespace

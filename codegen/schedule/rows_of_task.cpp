@@ -407,4 +407,10 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
     return plan;
 }
 
+std::int64_t rows_of_map(const Nest& map, const ShapeOf& shape_of) {
+    const double inner = std::max(results_of_row(map), 1.0);
+    return std::max({std::int64_t{1}, static_cast<std::int64_t>(double{pointwise_block} / inner),
+                     rows_of_tiles(map, shape_of)});
+}
+
 }  // namespace bitale

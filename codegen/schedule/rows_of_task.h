@@ -15,5 +15,7 @@ constexpr std::int64_t pointwise_block = 2048;  // elements of a task that only 
 
 // Of a CPU. `row`: the loop over the first axis, in a member's nest.
 TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row);
+// Of a task that computes a map and nothing else.
+std::int64_t rows_of_map(const Nest& map, const ShapeOf& shape_of);
 
 }  // namespace bitale

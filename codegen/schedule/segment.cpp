@@ -116,8 +116,7 @@ class SegmentScheduler {
     Segment part_segment(int v, const Nest& part, const std::vector<Int>& starts) {
         builder_.begin_segment();
         const std::vector<Loop>& loops = part.parallel;
-        const double inner = typical_count({loops.begin() + 1, loops.end()});
-        block_ = static_cast<std::int64_t>(std::max(1.0, double{pointwise_block} / std::max(inner, 1.0)));
+        block_ = rows_of_map(part, context_.values.shapes());
         Segment segment;
         segment.title = title_;
         segment.tasks = ceildiv(loops[0].extent, block_);

@@ -57,9 +57,9 @@ const RuleSet& decompose_rules() {
 }
 
 const RuleSet& specialize_rules() {
-    static const RuleSet& set = *new RuleSet(make_set(
-        "specialize",
-        join({idiom_rules(), power_rules(), pooling_rules(), filter_rules(), lookup_rules(), canonical()})));
+    static const RuleSet& set = *new RuleSet(
+        make_set("specialize", join({idiom_rules(), power_rules(), pooling_rules(), filter_rules(),
+                                     lookup_rules(), order_rules(), canonical()})));
     return set;
 }
 

@@ -38,6 +38,7 @@ std::vector<Rule> idiom_rules();        // maximum(x, 0) is relu(x): same value,
 std::vector<Rule> whole_power_rules();  // x^3 and x^4 as products, x^-1 as a quotient
 std::vector<Rule> power_rules();        // products for powers with small constant exponents
 std::vector<Rule> pooling_rules();      // max_pool next to its convolution
+std::vector<Rule> order_rules();        // transposes come last
 
 // No phase of its own: the gradient of filters behind max-pooling as a sum over windows, where `worth_it`
 // says so of the gradient over all places. Code generation knows where that is faster.

@@ -101,8 +101,72 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {"slice-part",    "reshape-round-trip", "map-by-rows",
-                                                     "slice-argsort", "slice-take-along",   "stack-windows"};
+const std::set<std::string> rules_of_surroundings = {
+    "slice-part",          "reshape-round-trip",    "map-by-rows",          "slice-argsort",
+    "slice-take-along",    "stack-windows",         "map-then-transpose",   "view-then-transpose",
+    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated"};
+
+using AxisList = std::vector<std::int64_t>;
+
+// Something that is computed from a transpose, whose axes are now and then of length 1.
+NodePtr of_transposed(const std::string& rule, fuzz::Instantiator& random,
+                      const std::function<NodePtr(Shape)>& leaf) {
+    const std::int64_t rank = random.between(2, 4);
+    AxisList order(static_cast<std::size_t>(rank));
+    Shape from;
+    for (std::int64_t d = 0; d < rank; ++d) {
+        order[static_cast<std::size_t>(d)] = d;
+        from.emplace_back(random.chance(4) ? 1 : random.between(2, 4));
+    }
+    for (std::size_t d = order.size(); d-- > 1;)
+        std::swap(order[d], order[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(d)))]);
+    const NodePtr x = make_permute(leaf(from), order, {});
+    const Shape& shape = x->type.shape;
+    Shape some = shape;
+    for (Int& n : some)
+        if (random.chance(2)) n = 1;
+    const std::int64_t axis = random.between(0, rank - 1);
+    const auto of = [&](const char* op, Nodes inputs, Attributes attributes = {}) {
+        return make_node(find_op(op), std::move(inputs), std::move(attributes));
+    };
+    if (rule == "transpose-of-repeated") return make_permute(make_expand(leaf(some), shape, {}), order, {});
+    if (rule == "map-then-transpose") {
+        const NodePtr other = random.chance(3)   ? make_permute(leaf(from), order, {})
+                              : random.chance(3) ? leaf({})
+                                                 : make_expand(leaf(some), shape, {});
+        const char* const two[] = {"add", "mul", "sub", "maximum"};
+        const NodePtr both =
+            of(two[random.between(0, 3)], random.chance(2) ? Nodes{x, other} : Nodes{other, x});
+        return random.chance(4) ? of("where", {of("lt", {x, other}), other, x}) : both;
+    }
+    if (rule == "scan-then-transpose")
+        return of(random.chance(2) ? "cumsum" : "cummax", {x},
+                  {{"axis", axis}, {"exclusive", random.chance(2)}, {"reverse", random.chance(2)}});
+    if (rule == "reduce-then-transpose") {
+        const char* const ops[] = {"max", "min", "argmax", "supremum"};
+        AxisList axes{axis};
+        if (axis + 1 < rank && random.chance(3)) axes.push_back(rank - 1);
+        return of(ops[random.between(0, 3)], {x}, {{"axes", axes}});
+    }
+    switch (random.between(0, 3)) {
+        case 0: return of("flip", {x}, {{"axis", axis}});
+        case 1: {
+            Shape part = shape;
+            part[static_cast<std::size_t>(axis)] = random.between(1, 3);
+            Shape of_part(part.size());
+            for (std::size_t d = 0; d < part.size(); ++d)
+                of_part[static_cast<std::size_t>(order[d])] = part[d];
+            return of("concat", {x, make_permute(leaf(of_part), order, {})}, {{"axis", axis}});
+        }
+        case 2: {
+            AxisList before(order.size()), after = before;
+            for (std::size_t d = 0; d < order.size(); ++d)
+                before[d] = random.between(0, 2), after[d] = random.between(0, 1);
+            return of("pad", {x}, {{"before", before}, {"after", after}, {"value", 0.5}});
+        }
+        default: return make_slice(x, static_cast<int>(axis), 0, 1, 1, {});
+    }
+}
 
 NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes& leaves) {
     const auto leaf = [&](Shape shape) {
@@ -114,6 +178,8 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
         const NodePtr both = make_node(find_op(two[random.between(0, 3)]), {a, b});
         return random.chance(2) ? both : make_node(find_op("neg"), {both});
     };
+    if (rule.ends_with("-then-transpose") || rule == "transpose-of-repeated")
+        return of_transposed(rule, random, leaf);
     if (rule == "slice-part") {
         Nodes parts;
         const auto axis = random.between(0, 1);
