@@ -98,10 +98,14 @@ class QuotientCutter {
         const bool one_sum = std::all_of(found.begin(), found.end(), [&](const Quotient& x) {
             return x.by != most.by || x.rest == most.rest;
         });
+        // What is looked up for each point is known inside of the loop alone.
+        const bool looked_up = std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return one.kind == Stmt::Kind::let && depends_on(most.rest, one.variable.symbol_id());
+        });
         // Of a loop that has one quotient alone nothing is left to cut.
         const Int quotients =
             floordiv(s.end - 1 + most.rest, most.by) - floordiv(s.begin + most.rest, most.by);
-        if (!one_sum || most.by < shortest_run || quotients.is(0)) return {};
+        if (!one_sum || looked_up || most.by < shortest_run || quotients.is(0)) return {};
         return most;
     }
 

@@ -131,16 +131,10 @@ bool mentions(const std::vector<Guard>& guards, const Int& variable) {
 }
 
 bool mentions(const std::vector<Let>& lets, const Int& variable) {
-    Nest all;
-    all.lets = lets;
-    all.body = scalar_integer(DType::int64, 0);
-    bool found = false;
-    for_each_read(all, [&](const ScalarNode& s) {
-        for (const Int& x : s.at) found = found || depends_on(x, variable.symbol_id());
+    const std::uint64_t id = variable.symbol_id();
+    return std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
+        return l.value->kind != ScalarNode::Kind::read || depends_on(l.value, id) || depends_on(l.extent, id);
     });
-    return found || (!lets.empty() && std::any_of(lets.begin(), lets.end(), [](const Let& l) {
-               return l.value->kind != ScalarNode::Kind::read;
-           }));
 }
 
 std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {

@@ -90,6 +90,9 @@ std::optional<Stmts> schedule_with_positions(const Member& member, const Member&
 }
 
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
+    // Of no results there is nothing to schedule.
+    for (const Loop& l : member.nest.parallel)
+        if (l.extent.range().high <= 0) return {};
     return chooser_of(target).reduce(member, target, builder);
 }
 

@@ -189,11 +189,7 @@ bool restricted(const Nest& nest, const Int& variable, bool numbers) {
     for (const Loop& l : nest.parallel)
         if (depends_on(l.extent, id)) return true;
     for (const Let& l : nest.lets) {
-        bool used = restricted(l.value, id, numbers) || depends_on(l.extent, id);
-        for_each_read(l.value, [&](const ScalarNode& s) {
-            for (const Int& x : s.at) used = used || depends_on(x, id);
-        });
-        if (used) return true;
+        if (depends_on(l.value, id) || depends_on(l.extent, id)) return true;
     }
     return !nest.guards.empty() || restricted(nest.body, id, numbers);
 }

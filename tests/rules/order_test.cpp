@@ -30,8 +30,7 @@ TEST_CASE("a reduction of a transpose is one of what is transposed") {
     CHECK(optimized(sum(turned_array, {0})) == "sum(a)");
     CHECK(optimized(sum(turned_array, {1})) == "permute(sum(a))");
     CHECK(optimized(argmax(turned_array, {0})) == "argmax(a)");
-    CHECK(optimized(argmax(turned_array)) ==
-          "argmax(permute(a))");  // positions are those of turned_array
+    CHECK(optimized(argmax(turned_array)) == "argmax(permute(a))");  // positions are those of turned_array
     CHECK(optimized(turned_array - mean(turned_array, {1}, {.keepdims = true})) ==
           "permute(sub(a, expand(reshape(div(sum(a), 3)))))");
 }

@@ -1,0 +1,88 @@
+// Values that are looked up for each point of a loop: schedules that turn, unroll or cut the loop have to
+// keep the lookup inside of it. And results without elements behind a border.
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+Array places(const Dims& shape, std::int64_t high, Random& random) {
+    return random_array(int32, shape, random, 0, static_cast<double>(high - 1));
+}
+
+}  // namespace
+
+TEST_CASE("a column is set by a list of one, and the result is read across") {
+    PackedCases cases(tested_device());
+    Random random(1);
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(float32, Dims{12, 8}, "x") : matrix("x"),
+                   i = known ? input(int32, Dims{1}, "i") : ivector("i"),
+                   y = known ? input(float32, Dims{12, 1}, "y") : matrix("y"),
+                   w = known ? input(float32, Dims{8, 7}, "w") : matrix("w");
+        const std::string of = known ? "known" : "unknown";
+        const std::vector<Array> values{random_array(float32, {12, 8}, random), places({1}, 8, random),
+                                        random_array(float32, {12, 1}, random),
+                                        random_array(float32, {8, 7}, random)};
+        const Expr set = set_subtensor(tanh(x), {colon, i}, y);
+        cases.add(of + ", a product", {x, i, y, w}, values, dot(set, w));
+        cases.add(of + ", the rows of a transpose", {x, i, y}, {values[0], values[1], values[2]},
+                  softmax(transpose(set)));
+        cases.add(of + ", the gradient", {x, i, y, w}, values, grad(sum(sqr(dot(set, w))), x));
+    }
+    const Expr x = input(float32, Dims{12, 16}, "x"), i = input(int32, Dims{1}, "i");
+    cases.add("reshaped and turned", {x, i},
+              {random_array(float32, {12, 16}, random), places({1}, 16, random)},
+              reshape(transpose(reshape(set_subtensor(x, {colon, i}, 0.5F), {8, 24})), {12, 16}));
+    cases.run();
+}
+
+TEST_CASE("sorted columns of a reshape take their elements from rows that it cuts") {
+    PackedCases cases(tested_device());
+    Random random(2);
+    const Expr x = input(float32, Dims{4, 12}, "x"), b = input(float32, Dims{12}, "b"), u = matrix("u"),
+               t = input(float32, Dims{12, 4}, "t");
+    const Array matrix_values = random_array(float32, {4, 12}, random),
+                vector_values = random_array(float32, {12}, random);
+    cases.add("known", {x, b}, {matrix_values, vector_values}, sort(reshape(x + b, {3, 16}), 0));
+    cases.add("unknown", {u, b}, {matrix_values, vector_values}, sort(reshape(u + b, {3, 16}), 0));
+    cases.add("turned", {t}, {random_array(float32, {12, 4}, random)},
+              topk(reshape(transpose(t), {3, 16}), 1, 0).values);
+    cases.run();
+}
+
+TEST_CASE("a short sum of columns that are looked up and padded") {
+    PackedCases cases(tested_device());
+    Random random(3);
+    for (const DType dtype : {int32, int64}) {
+        const Expr x = input(float32, Dims{7, 4}, "x"), j = input(dtype, Dims{6}, "j");
+        const Expr padded = reshape(pad(x[{colon, j}], {{1, 0}, {0, 2}}, 0), {4, 16});
+        const std::vector<Array> values{random_array(float32, {7, 4}, random),
+                                        places({6}, 4, random).as(dtype)};
+        const std::string of(name_of(dtype));
+        cases.add(of + ", sum", {x, j}, values, sum(exp(padded), {0}));
+        cases.add(of + ", logsumexp", {x, j}, values, logsumexp(padded, {0}));
+    }
+    cases.run();
+}
+
+TEST_CASE("gradients of images that are nothing but border") {
+    PackedCases cases(tested_device());
+    Random random(4);
+    for (const Dims& shape : {Dims{8, 4, 3, 0}, Dims{8, 4, 0, 3}, Dims{0, 4, 3, 3}})
+        for (const bool known : {true, false}) {
+            const Dims filters = shape[3] == 0 ? Dims{1, 4, 4, 2} : Dims{1, 4, 2, 4};
+            const Border border = shape[3] == 0 ? Border(3, 1) : Border(1, 3);
+            const Expr x = known ? input(float32, shape, "x") : tensor4("x"),
+                       w = input(float32, filters, "w");
+            const Expr cost = sum(sqr(conv2d(x, w, {.border_mode = border})));
+            const std::vector<Array> values{zeros(shape), random_array(float32, filters, random)};
+            const std::string of = text_of(shape) + (known ? ", known" : ", unknown");
+            cases.add(of + ", of the image", {x, w}, values, grad(cost, x));
+            cases.add(of + ", of the filters", {x, w}, values, grad(cost, w));
+        }
+    cases.run();
+}
