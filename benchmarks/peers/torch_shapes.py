@@ -59,6 +59,9 @@ def reduction(k, style, compiled):
             variance, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
             return torch.div(x - mean, torch.sqrt(variance + 1e-5), out=out)
         return into(standardise, compiled)
+    if how == "masked":
+        mask = floats(k["shape"], 2) > 0
+        return into(lambda out: torch.sum(torch.where(mask, torch.exp(x), 0), axes, out=out), compiled)
     if how == "softmax":
         return into(lambda out: torch.softmax(x, axes[0], out=out), compiled)
     if how == "mean_scaled":

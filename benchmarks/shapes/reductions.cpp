@@ -47,6 +47,10 @@ Updates reduction(const Json& row, Given& given) {
     }
     const auto axes = row.at("axes").get<Axes>();
     if (row.at("how") == "standardised") return {result(shape, standardised(x, axes))};
+    if (row.at("how") == "masked") {
+        const Expr mask = given(floats(shape, 2) > 0.0, "mask");
+        return {result({shape[0]}, sum(where(mask, exp(x), 0), axes))};
+    }
     if (row.at("how") == "softmax") return {result(shape, softmax(x))};
     Dims left;
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)

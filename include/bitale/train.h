@@ -116,8 +116,8 @@ Grads scale(const Grads& grads, const Expr& factor, Where where = Where::current
 // The gradients of penalties by themselves, to be added with `+`: of strength / 2 * sum(p * p), which is
 // strength * p, and of strength * sum(abs(p)), which is strength * sign(p): gradients(loss, params) +
 // l2_penalty({w}, 1e-4). With lazy_rows they change the rows that are looked up; a norm, as that by which
-// clip_by_global_norm scales, is that of the penalties of all rows. Throw TypeError for a parameter that is no
-// float, GraphError for a strength below 0 or not finite.
+// clip_by_global_norm scales, is that of the penalties of all rows. Throw TypeError for a parameter that is
+// no float, GraphError for a strength below 0 or not finite.
 Grads l2_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
 Grads l1_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
 // The square root of the sum of the squares of all gradients: a scalar, float64 if any parameter is float64,
