@@ -66,6 +66,11 @@ class Estimate {
         return kernel_.places[static_cast<std::size_t>(vector)].extents[0].constant();
     }
 
+    static bool has_check(const Stmts& body) {
+        return std::any_of(body.begin(), body.end(),
+                           [](const Stmt& s) { return s.kind == Stmt::Kind::check || has_check(s.body); });
+    }
+
     // `lanes`: how many turns of the loops around it one vector operation does.
     Int of(const Stmts& body, std::int64_t lanes) {
         std::int64_t plain = 0;
@@ -73,7 +78,9 @@ class Estimate {
         for (const Stmt& s : body) {
             switch (s.kind) {
                 case Stmt::Kind::loop: nested = bounded(nested + of_loop(s, lanes)); break;
-                case Stmt::Kind::when: nested = bounded(nested + of(s.body, lanes)); break;
+                case Stmt::Kind::when:  // which element is outside is asked where a call fails
+                    if (!has_check(s.body)) nested = bounded(nested + of(s.body, lanes));
+                    break;
                 case Stmt::Kind::set: plain += operations(s.value) + (is_global(s.place) ? 2 : 1); break;
                 case Stmt::Kind::accumulate: plain += operations(s.value) + (s.fused ? 0 : 1); break;
                 case Stmt::Kind::let:

@@ -21,17 +21,24 @@ const Check& check_of(const Group& group, const SegmentContext& context) {
 
 // For each row of the last loop first whether any element is outside, in lanes, and then, if so, which.
 Stmts check_in_lanes(const Nest& nest, const Check& checked, const Stmt& each, KernelBuilder& builder) {
-    const int outside = builder.scratch(Place::Scope::private_, DType::int64, {});
-    const Scalar value = scalar_cast(DType::int64, nest.body);
+    // Twice as many lanes where 32 bits hold the indices and their bounds.
+    const IntRange low = checked.low.range(), high = checked.high.range();
+    const bool narrow = bits_of(nest.body->dtype) <= 32 && nest.body->dtype != DType::uint32 &&
+                        std::min(low.low, high.low) >= INT32_MIN &&
+                        std::max(low.high, high.high) <= INT32_MAX;
+    const DType dtype = narrow ? DType::int32 : DType::int64;
+    const int outside = builder.scratch(Place::Scope::private_, dtype, {});
+    const Scalar value = scalar_cast(dtype, nest.body);
     const auto add_if = [&](Opcode compare, const Int& bound) {
-        const Scalar is = scalar_apply(compare, DType::boolean, {value, scalar_index(DType::int64, bound)});
-        return accumulate(outside, {}, Combine::max, scalar_cast(DType::int64, is));
+        const Scalar limit = scalar_cast(dtype, scalar_index(DType::int64, bound));
+        return accumulate(outside, {}, Combine::max,
+                          scalar_cast(dtype, scalar_apply(compare, DType::boolean, {value, limit})));
     };
     const std::vector<Loop> around(nest.parallel.begin(), nest.parallel.end() - 1),
         last{nest.parallel.back()};
     LoopBuilder loops(nest);
     return loops.nest(around, [&](LoopBuilder& inner) {
-        Stmts body{declare(outside), set(outside, {}, scalar_integer(DType::int64, 0))};
+        Stmts body{declare(outside), set(outside, {}, scalar_integer(dtype, 0))};
         append(body, inner.nest(
                          last,
                          [&](LoopBuilder& at) {
@@ -40,7 +47,7 @@ Stmts check_in_lanes(const Nest& nest, const Check& checked, const Stmt& each, K
                          },
                          Binding::simd));
         const Int found = Int::symbol("outside", {0, 1});
-        body.push_back(let(found, place_read(DType::int64, outside, {}), 2));
+        body.push_back(let(found, place_read(dtype, outside, {}), 2));
         body.push_back(
             when({{found, 1, 2}}, inner.nest(last, [&](LoopBuilder& at) { return at.substituted({each}); })));
         return body;

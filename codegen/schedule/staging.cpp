@@ -185,7 +185,16 @@ class CopyPlanner {
             copy.extents[d] = all.high - all.low + 1;
             cut_down(candidate, d, copy);
         }
-        return true;
+        return !is_mostly_border(copy, shape);
+    }
+
+    // Where indices have quotients, what is known of their range may be far from what they reach.
+    static bool is_mostly_border(const StagedCopy& copy, const Shape& shape) {
+        constexpr double most_times = 4, few_elements = 4096;
+        double all = 1, own = 1;
+        for (std::size_t d = 1; d < shape.size(); ++d)
+            all *= typical(copy.extents[d]), own *= typical(shape[d]);
+        return all > few_elements && all > most_times * own;
     }
 
     // Along an axis on which all reads walk with the part of the row: what this part reads.

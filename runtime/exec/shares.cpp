@@ -13,6 +13,8 @@ constexpr double least_shared = 3e6, least_range = 1e6;
 // The ranges of a thread: at first a quarter of what is left, so that few are taken, and the last ones small,
 // so that all are ready at the same time.
 constexpr double part_of_rest = 0.25;
+// A range has no more of the tasks of a kind than one in so many, however far off an estimate may be.
+constexpr std::int64_t parts_of_kind = 8;
 
 struct Costed {
     TaskRange range;
@@ -38,11 +40,15 @@ class Cursor {
             std::int64_t count =
                 fitting < static_cast<double>(left) ? static_cast<std::int64_t>(fitting) : left;
             if (task_ == taken.range.first) count = std::max<std::int64_t>(1, count);
+            const bool is_large = one * static_cast<double>(costs_[at_].tasks) >= least_range;
+            if (is_large && task_ > taken.range.first) break;
+            if (is_large) count = std::min(count, (costs_[at_].tasks + parts_of_kind - 1) / parts_of_kind);
             if (count == 0) break;
             task_ += count;
             inside_ += count;
             taken.cost += static_cast<double>(count) * one;
             skip();
+            if (is_large) break;
         }
         taken.range.last = task_;
         return taken;

@@ -15,7 +15,8 @@ namespace {
 std::vector<double> spread(const std::vector<TaskCost>& costs) {
     std::vector<double> r;
     for (const TaskCost& c : costs)
-        r.insert(r.end(), static_cast<std::size_t>(c.tasks), static_cast<double>(c.picoseconds));
+        r.insert(r.end(), static_cast<std::size_t>(c.tasks),
+                 static_cast<double>(std::max<std::int64_t>(1, c.picoseconds)));
     return r;
 }
 
@@ -114,4 +115,11 @@ TEST_CASE("predicted efficiency is the part of all cores' time that is work", "[
     CHECK(efficiency({{{1, 1000}}, {{2, 1000}}}, 2) == Approx(0.75));
     CHECK(efficiency({}, 16) == Approx(1));
     CHECK(efficiency({{{0, 1000}}}, 16) == Approx(1));
+}
+
+TEST_CASE("a kind of tasks is in several ranges, whatever the others are said to cost",
+          "[core][runtime][shares]") {
+    // As if the second kind took nothing: who has it takes from the other thread's ranges.
+    const std::vector<TaskCost> costs = {{1000, us / 5}, {1000, 2 * us}};
+    for (const TaskRange& r : share_out(costs, 2).ranges) CHECK(r.last - r.first <= 125);
 }
