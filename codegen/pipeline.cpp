@@ -16,6 +16,7 @@
 #include "codegen/nest/spans.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
+#include "graph/base/numbers.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/view.h"
 
@@ -150,7 +151,7 @@ Program generate(const Graph& graph, const Target& target, Tuner* tuner, Decisio
         stage.run(c);
         const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
         log(3, "codegen " + std::string(stage.name) + " of \"" + graph.name +
-                   "\": " + std::to_string(time.count()) + " ms");
+                   "\": " + number_text(time.count()) + " ms");
     }
     if (logs(5)) show(c);
     if (decisions) *decisions = {std::move(c.values), std::move(c.grouping)};

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "graph/base/atomic_file.h"
 #include "graph/base/lines.h"
 #include "graph/base/log.h"
+#include "graph/base/numbers.h"
 #include "graph/base/options.h"
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
@@ -42,8 +42,7 @@ void write(const std::string& folder, const std::string& name, const std::string
 
 std::string plain_name(const std::string& name) {
     std::string s;
-    for (const char c : name)
-        s += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
+    for (const char c : name) s += is_letter_or_digit(c) || c == '-' || c == '.' ? c : '_';
     return s;
 }
 

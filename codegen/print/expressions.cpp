@@ -2,19 +2,17 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cctype>
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 
 #include "codegen/print/c_family.h"
 #include "graph/base/check.h"
+#include "graph/base/numbers.h"
 
 namespace bitale {
 
 std::string literal(DType dtype, double number, std::int64_t integer) {
-    char text[64];
     switch (dtype) {
         case DType::boolean: return integer ? "true" : "false";
         case DType::float32:
@@ -25,8 +23,7 @@ std::string literal(DType dtype, double number, std::int64_t integer) {
             if (std::isinf(number))
                 return std::string(number < 0 ? "(-" : "(") +
                        (single ? "b_float(0x7f800000u))" : "b_double(0x7ff0000000000000ull))");
-            std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", number);
-            std::string s = text;
+            std::string s = number_text(number, single ? 9 : 17);
             if (s.find_first_of(".e") == std::string::npos) s += ".0";
             if (single) s += "f";
             return s[0] == '-' ? "(" + s + ")" : s;
@@ -43,9 +40,7 @@ std::string literal(DType dtype, double number, std::int64_t integer) {
 
 std::string instantiate(const std::string& text, const std::vector<std::string>& arguments) {
     std::string r;
-    const auto word = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-    };
+    const auto word = [](char c) { return is_letter_or_digit(c) || c == '_' || c == '.'; };
     for (std::size_t i = 0; i < text.size();) {
         std::size_t end = i;
         while (end < text.size() && word(text[end])) ++end;

@@ -6,14 +6,13 @@
 #include <charconv>
 #include <set>
 
+#include "graph/base/numbers.h"
+
 namespace bitale {
 
 namespace {
 
-// Asked for every letter of a text, where isalnum, which looks at the locale, takes its time.
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool is_word(char c) { return is_letter_or_digit(c) || c == '_'; }
 
 }  // namespace
 

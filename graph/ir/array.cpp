@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "graph/base/border.h"
 #include "graph/base/memory.h"
+#include "graph/base/numbers.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/borrowed.h"
 #include "graph/types/convert.h"
@@ -289,11 +289,8 @@ Array Array::slice(int axis, std::int64_t first, std::optional<std::int64_t> las
 
 std::string Array::text() const try {
     std::string s = std::string(name_of(dtype())) + " " + text_of(shape_) + " {";
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(size_, 8); ++i) {
-        char number[40];
-        std::snprintf(number, sizeof number, "%s%.6g", i ? ", " : "", at(i));
-        s += number;
-    }
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(size_, 8); ++i)
+        s += (i ? ", " : "") + number_text(at(i));
     return s + (size_ > 8 ? ", ...}" : "}");
 } catch (const std::bad_alloc&) {
     making.fail();

@@ -1,8 +1,8 @@
 #include "graph/ir/attributes.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "graph/base/numbers.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -42,11 +42,7 @@ namespace {
 struct Describe {
     std::string operator()(bool x) const { return x ? "true" : "false"; }
     std::string operator()(std::int64_t x) const { return std::to_string(x); }
-    std::string operator()(double x) const {
-        char text[40];
-        std::snprintf(text, sizeof text, "%.17g", x);
-        return text;
-    }
+    std::string operator()(double x) const { return number_text(x, 17); }
     std::string operator()(const std::string& x) const { return x; }
     std::string operator()(DType x) const { return std::string(name_of(x)); }
     std::string operator()(const Int& x) const { return x.text(); }

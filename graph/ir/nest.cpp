@@ -1,7 +1,8 @@
 #include "graph/ir/nest.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "graph/base/numbers.h"
 
 namespace bitale {
 
@@ -193,12 +194,8 @@ std::string text_of(const Guard& g) { return g.low.text() + " <= " + g.value.tex
 
 std::string text_of(const Scalar& s) {
     switch (s->kind) {
-        case ScalarNode::Kind::constant: {
-            if (!is_float(s->dtype)) return std::to_string(s->integer);
-            char number[40];
-            std::snprintf(number, sizeof number, "%.9g", s->number);
-            return number;
-        }
+        case ScalarNode::Kind::constant:
+            return is_float(s->dtype) ? number_text(s->number, 9) : std::to_string(s->integer);
         case ScalarNode::Kind::index: return s->index.text();
         case ScalarNode::Kind::read: {
             std::string r = "#" + std::to_string(s->operand.number()) + text_of(s->at);

@@ -6,6 +6,7 @@
 
 #include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
+#include "graph/base/numbers.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
 #include "graph/ir/fault_text.h"
@@ -95,7 +96,7 @@ void run_passes(Graph& graph, const std::vector<Pass>& passes) {
         pass.run(graph);
         if (logs(3)) {
             const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-            log(3, pass.name + ": " + std::to_string(ms) + " ms, " +
+            log(3, pass.name + ": " + number_text(ms) + " ms, " +
                        std::to_string(topological(graph.roots()).size()) + " nodes");
         }
         show(graph, i + 1, pass.name, before);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "graph/base/numbers.h"
 #include "graph/types/convert.h"
 #include "graph/walk/length.h"
 #include "ops/dsl/literal.h"
@@ -42,11 +42,7 @@ bool literal_fits(const Expr& x, DType dtype) {
     return std::isfinite(literal.at(0)) == std::isfinite(converted.at(0));
 }
 
-std::string digits_of(const Expr& literal) {
-    char number[40];
-    std::snprintf(number, sizeof number, "%.17g", constant_value(literal.node()).at(0));
-    return number;
-}
+std::string digits_of(const Expr& literal) { return number_text(constant_value(literal.node()).at(0), 17); }
 
 Expr strengthen(const Expr& x, DType dtype, Where where) {
     if (!x.is_weak()) return x;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <vector>
 
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "graph/ir/bit_planes.h"
 #include "graph/ir/shared.h"
@@ -50,12 +50,7 @@ const ApiBorder making_packed("for a packed variable"),
     getting_packed("to get the value of a packed variable"),
     setting_packed("to set the value of a packed variable, which is as before");
 
-std::string text_of(double x) {
-    std::ostringstream text;
-    text.precision(std::numeric_limits<float>::max_digits10 - 1);
-    text << x;
-    return text.str();
-}
+std::string text_of(double x) { return number_text(x, std::numeric_limits<float>::max_digits10 - 1); }
 
 // ---- Scales
 

@@ -1,7 +1,6 @@
 #include "ops/dsl/wording.h"
 
-#include <cstdio>
-
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/node.h"
@@ -69,12 +68,6 @@ int checked_axis(int axis, const Expr& x, const char* op, Where where) {
 std::string word_for(const Expr& operand, const char* place) {
     const std::string& name = operand.node()->name;
     return name.empty() ? place : printable(name);
-}
-
-std::string number_text(double x) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", x);
-    return text;
 }
 
 void require_present(const char* op, std::initializer_list<const Expr*> operands, Where where) {

@@ -15,8 +15,6 @@ int checked_axis(int axis, const Expr& x, const char* op, Where where);
 std::string axes_text(int rank);
 // How the cure of an error names an operand: by its name, else by its place, such as "the second operand".
 std::string word_for(const Expr& operand, const char* place);
-// "0.5", as in the program.
-std::string number_text(double x);
 // GraphError with the user's line where one of the operands is an empty expression.
 void require_present(const char* op, std::initializer_list<const Expr*> operands, Where where);
 // "mul of "n" (int64 [n.0]) at net.cpp:7 and the number 2.5"

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/base/numbers.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"
@@ -17,7 +18,7 @@ Zca zca(const Expr& x, double epsilon, Where where) try {
                                     ": it takes data [n, d], an item a row; of images write flatten(x, 2)");
     if (!(epsilon >= 0) || std::isinf(epsilon))
         throw Error(where, "zca: epsilon is added to variances, so it is a number from 0 on, not " +
-                               std::to_string(epsilon));
+                               number_text(epsilon));
     const bool is_double = x.dtype() == float64;
     const DType dtype = is_double ? float64 : float32;
     const Expr data = x.dtype() == dtype ? x : cast(x, dtype, where);

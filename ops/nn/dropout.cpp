@@ -1,5 +1,6 @@
 #include "ops/nn/dropout.h"
 
+#include "graph/base/numbers.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"

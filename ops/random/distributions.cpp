@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "bitale/train.h"
+#include "graph/base/numbers.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"
@@ -153,8 +154,8 @@ RandomStream::RandomStream(std::uint64_t seed, Where where)
 
 Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double high, Where where) try {
     if (!(static_cast<float>(low) < static_cast<float>(high)))
-        throw Error(where, "uniform: the interval from " + std::to_string(low) + " to " +
-                               std::to_string(high) + " is empty in float32");
+        throw Error(where, "uniform: the interval from " + number_text(low) + " to " + number_text(high) +
+                               " is empty in float32");
     const auto key = static_cast<std::int64_t>(philox::key_of(seed_, next_draw()));
     return apply(uniform_op(), {Expr(counter_, where)},
                  {{"key", key}, {"shape", lengths(shape, "uniform", where)}, {"low", low}, {"high", high}},

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
@@ -244,8 +245,8 @@ Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double v
     }
     if (!is_float(x.dtype()) && Array(value).as(x.dtype()).item<double>() != value)
         type_error(where, "pad",
-                   "the value " + std::to_string(value) + " does not fit the dtype of " +
-                       describe(*x.node()) + "; cast x to a dtype that holds it");
+                   "the value " + number_text(value) + " does not fit the dtype of " + describe(*x.node()) +
+                       "; cast x to a dtype that holds it");
     return apply(pad_op(), {x}, {{"before", before}, {"after", after}, {"value", value}}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

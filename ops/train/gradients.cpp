@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "ops/autodiff/grad.h"

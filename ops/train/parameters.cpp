@@ -1,10 +1,10 @@
 // Parameters by path.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
 #include "bitale/train.h"
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
@@ -33,8 +33,7 @@ std::pair<std::string, std::string> divided(const std::string& path) {
 void require_path(const std::string& path, const std::string& whole, Where where) {
     const bool hollow = path.empty() || path.front() == '.' || path.back() == '.' ||
                         path.find("..") != std::string::npos,
-               control = std::any_of(path.begin(), path.end(),
-                                     [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+               control = std::any_of(path.begin(), path.end(), is_control_character);
     if (hollow)
         throw GraphError(where, "the parameter " + in_quotes(whole) +
                                     " has an empty name, or an empty part of it; give it a name, as in "

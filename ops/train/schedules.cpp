@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "bitale/train.h"
+#include "graph/base/numbers.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
+
+#include "graph/base/numbers.h"
 
 namespace bitale {
 
@@ -21,20 +23,25 @@ namespace {
 int first_sibling(int cpu) {
     std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                        "/topology/thread_siblings_list");
+    std::string list;  // "0,4" or "0-1", of which a stream would read "0,4" as one number in some locales
     int first = cpu;
-    return file >> first ? first : cpu;
+    if (file >> list) std::from_chars(list.data(), list.data() + list.size(), first);
+    return first;
 }
 
 // CPUs' worth of time that a cgroup directory grants; 0: no limit.
 double quota_of(const std::string& directory) {
     std::ifstream unified(directory + "/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (unified >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-    std::ifstream quota_file(directory + "/cpu.cfs_quota_us"), period_file(directory + "/cpu.cfs_period_us");
-    double granted = 0;
-    if (quota_file >> granted && period_file >> period && granted > 0 && period > 0) return granted / period;
-    return 0;
+    std::string quota, period;
+    if (!(unified >> quota >> period)) {
+        std::ifstream quota_file(directory + "/cpu.cfs_quota_us"),
+            period_file(directory + "/cpu.cfs_period_us");
+        quota_file >> quota;
+        period_file >> period;
+    }
+    // None is "max", or -1 in the files of old.
+    const double granted = number_in(quota).value_or(0), per = number_in(period).value_or(0);
+    return granted > 0 && per > 0 ? granted / per : 0;
 }
 
 // The smallest quota on the way from the process's cgroup up to the root; 0: no limit.

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 #include <vector>
 
+#include "graph/base/numbers.h"
 #include "graph/base/overloaded.h"
 #include "graph/base/text.h"
 
@@ -42,7 +42,7 @@ std::string computes(const Step& step) {
 std::string shape_text(const ConvSizes& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
 
 bool names(const std::string& text, const std::string& kernel) {
-    const auto inside = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    const auto inside = [](char c) { return is_letter_or_digit(c) || c == '_'; };
     for (std::size_t at = text.find(kernel); at != std::string::npos; at = text.find(kernel, at + 1)) {
         const std::size_t end = at + kernel.size();
         if ((at == 0 || !inside(text[at - 1])) && (end == text.size() || !inside(text[end]))) return true;

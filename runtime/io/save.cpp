@@ -3,10 +3,10 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "bitale/io.h"
+#include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "runtime/io/byte_source.h"
 #include "runtime/io/load.h"
@@ -141,8 +141,7 @@ std::uint64_t crc_of(std::uint64_t before, std::string_view bytes) {
 const ApiBorder& saving() { return saving_border; }
 
 bool has_control_characters(const std::string& name) {
-    return std::any_of(name.begin(), name.end(),
-                       [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+    return std::any_of(name.begin(), name.end(), is_control_character);
 }
 
 void write_npz(AtomicFile& file, const std::map<std::string, Array>& values, std::uint64_t zip64_from) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <sstream>
 
+#include "graph/base/numbers.h"
 #include "graph/base/options.h"
 #include "graph/base/turns.h"
 #include "runtime/cache/disk_cache.h"
@@ -66,13 +66,12 @@ std::optional<Choice> parse_choice(const std::string& text, const std::vector<Wa
     Choice choice{*way, {}};
     while (std::getline(lines, line)) {
         std::istringstream words(line);
-        double seconds = -1;
-        std::string name;
-        if (!(words >> seconds) || !std::getline(words >> std::ws, name)) return {};
+        std::string time, name;
+        if (!(words >> time) || !std::getline(words >> std::ws, name)) return {};
+        const std::optional<double> seconds = number_in(time);
         const std::optional<Way> measured = way_named(name, ways);
-        if (!measured || !std::isfinite(seconds) || seconds < fewest_seconds || seconds > most_seconds)
-            return {};
-        choice.measured.emplace_back(*measured, seconds);
+        if (!measured || !seconds || !(*seconds >= fewest_seconds && *seconds <= most_seconds)) return {};
+        choice.measured.emplace_back(*measured, *seconds);
     }
     if (choice.measured.size() != ways.size()) return {};
     return choice;

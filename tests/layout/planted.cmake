@@ -12,6 +12,7 @@ namespace bitale {  // [
 struct Target {
     // std::thread(worker) [
     std::thread(worker);
+    std::snprintf(text, sizeof text, "%.9g", x);
 #define PLANTED \
     bool on_cpu() const { return kind == Kind::cpu; }
     bool is_dot(const Node& node) const { return node.op->name == "dot"; }
@@ -19,7 +20,7 @@ struct Target {
 }  // namespace bitale
 ]=])
 
-foreach(script include_arrows type_names target_facts op_names doors)
+foreach(script include_arrows type_names target_facts op_names doors locales)
   foreach(root ${ROOT} ${COPY})
     execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${root} -P ${CMAKE_CURRENT_LIST_DIR}/${script}.cmake
       RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)

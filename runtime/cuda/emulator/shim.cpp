@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
 #include "codegen/print/comments.h"
+#include "graph/base/numbers.h"
 #include "runtime/cuda/emulator/compile.h"
 
 namespace bitale::cuda {
@@ -217,7 +217,7 @@ struct emulated_kernel<kernel> {
 };
 )";
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_name(char c) { return is_letter_or_digit(c) || c == '_'; }
 
 // Not a raw string: comments of the text hold names from outside, and with them whatever would end one.
 std::string string_literal(const std::string& text) {
