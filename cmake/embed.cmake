@@ -1,5 +1,6 @@
-# The helper headers for generated code become string literals of bitale_codegen: each codegen/device/NAME.h is
-# embedded byte for byte as `const char* const device_NAME`, declared in the generated "codegen/device/embedded.h".
+# The helper headers for generated code become constants of bitale_codegen: each codegen/device/NAME.h is embedded
+# byte for byte as the string_view device_NAME, of the generated "codegen/device/embedded.h". No code has to run
+# before it can be read: objects of the program's that are made before main build functions.
 # This file is also the script (cmake -P) that writes the two files.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(declarations "")
@@ -8,15 +9,17 @@ if(CMAKE_SCRIPT_MODE_FILE)
     get_filename_component(name "${header}" NAME_WE)
     # Hexadecimal passes through CMake's lists and escapes unharmed: quotes, brackets and backslashes do not.
     file(READ "${header}" bytes HEX)
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-    string(REGEX REPLACE "(0x0a,)" "\\1\n" bytes "${bytes}")
-    string(APPEND declarations "extern const char* const device_${name};\n")
-    string(APPEND definitions "static const unsigned char bytes_of_${name}[] = {\n${bytes}0};\n"
-      "const char* const device_${name} = reinterpret_cast<const char*>(bytes_of_${name});\n")
+    string(LENGTH "${bytes}" digits)
+    math(EXPR count "${digits} / 2")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
+    string(REGEX REPLACE "(x0a',)" "\\1\n" bytes "${bytes}")
+    string(APPEND declarations "extern const char bytes_of_${name}[${count}];\n"
+      "inline constexpr std::string_view device_${name}(bytes_of_${name}, ${count});\n")
+    string(APPEND definitions "const char bytes_of_${name}[${count}] = {\n${bytes}};\n")
   endforeach()
   file(WRITE "${DIRECTORY}/codegen/device/embedded.h"
     "// Generated: the texts of the helper headers in codegen/device.\n#pragma once\n\n"
-    "namespace bitale {\n\n${declarations}\n}  // namespace bitale\n")
+    "#include <string_view>\n\nnamespace bitale {\n\n${declarations}\n}  // namespace bitale\n")
   file(WRITE "${DIRECTORY}/embedded.cpp"
     "#include \"codegen/device/embedded.h\"\n\nnamespace bitale {\n\n${definitions}\n}  // namespace bitale\n")
   return()

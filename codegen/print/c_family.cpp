@@ -429,11 +429,11 @@ class Printer {
         const bool has_form = is_float(s->dtype) || s->dtype == DType::int32;
         if (s->kind == ScalarNode::Kind::apply && has_form && varies_in_lanes(s)) {
             using enum Opcode;
-            static const std::map<Opcode, char> signs{{add, '+'}, {sub, '-'}, {mul, '*'}};
-            const auto sign = signs.find(opcode_of(*s->op));
-            BITALE_CHECK(sign != signs.end(), "a map that vector registers have no form of: " + s->op->name);
+            const Opcode opcode = opcode_of(*s->op);
+            const char sign = opcode == add ? '+' : opcode == sub ? '-' : opcode == mul ? '*' : 0;
+            BITALE_CHECK(sign != 0, "a map that vector registers have no form of: " + s->op->name);
             const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);
-            return temporary(type, fmt::format("{} {} {}", a, sign->second, b));
+            return temporary(type, fmt::format("{} {} {}", a, sign, b));
         }
         // Between integers, or from them: no element is out of range.
         if (s->kind == ScalarNode::Kind::cast && is_integer(s->arguments[0]->dtype)) {

@@ -14,11 +14,11 @@ namespace bitale {
 namespace {
 
 struct Header {
-    const char* text;
+    std::string_view text;
     bool wide;  // only for programs with f64
 };
 // What a text uses comes earlier in this list, or earlier in its own file.
-const Header headers[] = {
+constexpr Header headers[] = {
     {device_convert, false}, {device_integer, false}, {device_index, false},    {device_warp, false},
     {device_vector, false},  {device_lanes, false},   {device_best, false},     {device_pair, false},
     {device_bytes, false},   {device_columns, false}, {device_sort, false},     {device_past, false},
@@ -114,8 +114,7 @@ struct Library {
 Library read_library(bool cuda) {
     Library library;
     // Without the file's opening comment, which explains the folder.
-    const std::string_view base = device_base;
-    library.base = one_dialect(base.substr(base.find("\n\n") + 2), cuda);
+    library.base = one_dialect(device_base.substr(device_base.find("\n\n") + 2), cuda);
     for (const Header& header : headers) {
         std::vector<Part> parts = parts_of(header, cuda);
         library.parts.insert(library.parts.end(), std::make_move_iterator(parts.begin()),
@@ -128,10 +127,10 @@ Library read_library(bool cuda) {
 
 const Library& library_of(bool cuda) {
     if (cuda) {
-        static const Library for_cuda = read_library(true);
+        static const Library& for_cuda = *new Library(read_library(true));
         return for_cuda;
     }
-    static const Library for_cpu = read_library(false);
+    static const Library& for_cpu = *new Library(read_library(false));
     return for_cpu;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -77,10 +78,10 @@ std::optional<Declared> declared_in(std::string_view line) {
 
 // A letter and a number, as the printer's own names are. Types are names too, but for that.
 bool is_own_name(std::string_view word) {
-    static const std::set<std::string_view> types = {"f16", "f32", "f64", "i8",  "i16", "i32",
-                                                     "i64", "u8",  "u16", "u32", "u64"};
+    constexpr std::string_view types[] = {"f16", "f32", "f64", "i8",  "i16", "i32",
+                                          "i64", "u8",  "u16", "u32", "u64"};
     return word.size() > 1 && word[0] >= 'a' && word[0] <= 'z' && is_number(word.substr(1)) &&
-           !types.contains(word);
+           std::find(std::begin(types), std::end(types), word) == std::end(types);
 }
 
 // As a parameter; nothing for what a function cannot have as a copy.

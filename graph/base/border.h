@@ -10,11 +10,13 @@
 
 namespace bitale {
 
-// One for each kind of call, made before main: where memory is out there is none for words either, and a copy
-// of an error takes none.
+// One for each kind of call, whose error is made before main: where memory is out there is none for words
+// either, and a copy of an error takes none. Objects of the program's that are made before it or destroyed
+// after it call the library too, so a border is never destroyed, and one that is zero does all but word the
+// error.
 class ApiBorder {
   public:
-    explicit ApiBorder(const std::string& doing) : error_("no memory is left " + doing) {}
+    explicit ApiBorder(const std::string& doing) : error_(new OutOfMemory("no memory is left " + doing)) {}
     template <class F>
     decltype(auto) operator()(F&& f) const {
         try {
@@ -25,10 +27,13 @@ class ApiBorder {
             fail();
         }
     }
-    [[noreturn]] void fail() const { throw OutOfMemory(error_); }
+    [[noreturn]] void fail() const {
+        if (!error_) throw OutOfMemory("no memory is left");
+        throw OutOfMemory(*error_);
+    }
 
   private:
-    OutOfMemory error_;
+    const OutOfMemory* error_;
 };
 
 }  // namespace bitale

@@ -22,7 +22,9 @@ using table_row::Text;
 using table_row::Traits;
 
 // The word of the gradient columns.
-constinit const Expr none;
+constexpr struct None {
+    operator Expr() const { return {}; }
+} none;
 
 // f(a, b, c) for every element of the result; an operand with one element is repeated.
 template <Rule rule, class F>

@@ -48,8 +48,15 @@ class Parts {
 };
 
 NodePtr part_of(const NodePtr& concat, const Cut& cut) {
-    thread_local Parts parts;
-    return parts.find(concat, cut);
+    // Of a thread whose variables are gone: destructors of static objects may build functions.
+    constinit thread_local bool are_gone = false;
+    struct Kept {
+        Parts parts;
+        ~Kept() { are_gone = true; }
+    };
+    if (are_gone) return Parts().find(concat, cut);
+    thread_local Kept kept;
+    return kept.parts.find(concat, cut);
 }
 
 // The slice of x if a part is found below it; null otherwise. `depth` bounds what is computed again where

@@ -2,6 +2,7 @@
 #include "codegen/device/embedded.h"
 
 #include <string>
+#include <string_view>
 
 #include "tests/layout/files.h"
 #include "tests/support/catch.h"
@@ -13,6 +14,11 @@ TEST_CASE("an embedded header is byte for byte its file") {
     const std::string expected = text_of_file(AWKWARD);
     REQUIRE(expected.size() > 400);
     CHECK(device_awkward == expected);
+}
+
+TEST_CASE("an embedded header is a constant, which objects that are made before main read") {
+    static constexpr std::string_view text = device_awkward;
+    STATIC_REQUIRE(text.size() > 400);
 }
 
 TEST_CASE("an embedded header may be longer than a string literal of every compiler") {
