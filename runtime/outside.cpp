@@ -66,6 +66,7 @@ void* load_library(const std::string& path, int flags, std::string* problem) {
         if (problem) *problem = path + ": no memory";
         return nullptr;
     }
+    occupy_closed_streams();
     void* handle = dlopen(path.c_str(), flags);
     if (const char* why = handle || !problem ? nullptr : dlerror()) *problem = why;
     return handle;

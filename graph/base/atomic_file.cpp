@@ -198,7 +198,7 @@ void AtomicFile::commit() {
     if (kept_) give_old_mode();
     if (durable_ && outside::sync_file(file_) != 0 && errno != EINVAL && errno != ENOTSUP) fail("be written");
     // Some file systems say at closing that the disk is full. The lock stays with the other number.
-    if (const int other = dup(file_); other >= 0 && close(other) != 0) fail("be written");
+    if (const int other = outside::open_again(file_); other >= 0 && close(other) != 0) fail("be written");
     if (outside::rename_file(temporary_, target_) != 0) fail("be written");
     temporary_.clear();
     if (durable_) sync_folder();

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "graph/base/faults.h"
 
@@ -62,20 +63,71 @@ void tell(FileEvent::What what, int file, const std::string& path, const std::st
 #define BITALE_TELL(...) static_cast<void>(0)
 #endif
 
+constexpr int first_number = STDERR_FILENO + 1;
+
+bool is_stream(int file) { return file >= 0 && file < first_number; }
+
 }  // namespace
+
+void occupy_closed_streams() {
+    const auto all_are_taken = [] {
+        for (int stream = 0; stream < first_number; ++stream)
+            if (fcntl(stream, F_GETFD) < 0) return false;
+        return true;
+    };
+    if (all_are_taken()) return;
+    // A link as such can be opened by no path either: a save to /dev/stdout stays an error.
+    for (const char* path : {"/proc/self", "/dev/null", "/"}) {
+        int file = -1;
+        while (is_stream(file = ::open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC))) {
+        }
+        if (file < 0) continue;
+        close(file);
+        return;
+    }
+}
 
 int open_file(const std::string& path, int flags, unsigned mode) {
     if (shut(Door::open)) return -1;
-    int file = -1;
     if (has_nul(path)) {
         errno = EINVAL;
-        return file;
+        return -1;
     }
-    do {
-        file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-    } while (file < 0 && errno == EINTR);
-    if (file >= 0) BITALE_TELL(opened, file, path);
-    return file;
+    constexpr int attempts = 10;
+    for (int i = 0; i < attempts;) {
+        occupy_closed_streams();
+        const int file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+        if (file < 0 && errno == EINTR) continue;
+        if (!is_stream(file)) {
+            if (file >= 0) BITALE_TELL(opened, file, path);
+            return file;
+        }
+        // The program has closed a stream just now, and may have printed into a file that was made.
+        if ((flags & O_EXCL) != 0) unlink(path.c_str());
+        close(file);
+        ++i;
+    }
+    errno = EMFILE;
+    return -1;
+}
+
+int open_again(int file) { return fcntl(file, F_DUPFD_CLOEXEC, first_number); }
+
+int open_pipe(int (&ends)[2]) {
+    occupy_closed_streams();
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    bool complete = true;
+    for (int& end : ends) {
+        if (!is_stream(end)) continue;
+        const int low = std::exchange(end, open_again(end));
+        complete = complete && end >= 0;
+        close(low);
+    }
+    if (complete) return 0;
+    for (const int end : ends)
+        if (end >= 0) close(end);
+    errno = EMFILE;
+    return -1;
 }
 
 int sync_file(int file) {

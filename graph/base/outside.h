@@ -33,8 +33,17 @@ bool refused(Door door, int* code = nullptr);
 // The system would read a path up to its first NUL, and so find another file.
 inline bool has_nul(std::string_view path) { return path.find('\0') != std::string_view::npos; }
 
-// As the functions of POSIX, but that they go on after signals: a number below 0, and errno.
+// Where the program has closed standard streams, as daemons do, the system would give their numbers to files,
+// and what a thread prints would go into them. This takes the numbers first, for good: nothing can be read
+// from what lies there then, nor written to it, as if it were closed. For before what is opened elsewhere;
+// the functions below do it themselves.
+void occupy_closed_streams();
+
+// As the functions of POSIX, but that they go on after signals: a number below 0, and errno. What they open
+// is never a standard stream.
 int open_file(const std::string& path, int flags, unsigned mode = 0);  // closed in programs that are started
+int open_again(int file);                                              // as dup
+int open_pipe(int (&ends)[2]);  // to read and to write; both closed in programs that are started
 int sync_file(int file);
 int rename_file(const std::string& from, const std::string& to);
 int remove_file(const std::string& path);

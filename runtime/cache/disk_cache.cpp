@@ -40,6 +40,7 @@ std::string trailer(const std::string& key, std::string_view object) {
 }
 
 std::optional<std::string> read_file(const std::string& path) {
+    outside::occupy_closed_streams();
     std::ifstream file(path, std::ios::binary);
     if (!file) return std::nullopt;
     std::string bytes;

@@ -272,6 +272,7 @@ void compile(const HostCompiler& compiler, const CompileJob& job, milliseconds s
 }  // namespace
 
 CompilerSearch find_compiler() {
+    outside::occupy_closed_streams();  // programs are looked into, and sources where they fail
     CompilerSearch r;
     const char* variable = secure_getenv("BITALE_CXX");
     const std::string named = !options().compiler.empty() ? options().compiler : variable ? variable : "";

@@ -103,7 +103,7 @@ Ended run_program(const std::vector<std::string>& command, int seconds, std::chr
     const auto time = std::chrono::seconds(seconds) - spent;
     if (seconds > 0 && time.count() <= 0) return {Ended::How::too_long, seconds, {}};
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) cannot_start(command, errno);
+    if (outside::open_pipe(ends) != 0) cannot_start(command, errno);
     Descriptor input(ends[0]), output(ends[1]);
     fcntl(input.get(), F_SETFL, O_NONBLOCK);
     const Clock::time_point last = Clock::now() + time;

@@ -13,7 +13,7 @@ namespace bitale::cuda {
 
 std::optional<std::string> output_of(const std::vector<std::string>& command) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+    if (outside::open_pipe(ends) != 0) return std::nullopt;
     std::vector<std::string> words = command;
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);

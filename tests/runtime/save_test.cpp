@@ -249,6 +249,53 @@ TEST_CASE("a folder is no target, and is said so", "[core][runtime][io]") {
     CHECK(names_in(folder.path()).empty());
 }
 
+TEST_CASE("files are no standard streams where a program has closed those", "[core][runtime][io]") {
+    const TemporaryFolder folder;
+    const ScopedVariable cache("BITALE_FLAGS", "cache_dir=" + (folder / "cache"));
+    const std::string path = folder / "model.npy";
+    const Array value = numbered(300000);
+    const pid_t child = fork();
+    if (child == 0) {
+        for (const int stream : {0, 1, 2}) close(stream);
+        std::atomic<bool> stop{false};
+        const auto use_streams = [&] {
+            char byte = 0;
+            while (!stop)
+                if (write(1, "epoch 1\n", 8) > 0 || write(2, "warning\n", 8) > 0 || read(0, &byte, 1) > 0)
+                    _exit(2);
+        };
+        std::thread first(use_streams), second(use_streams);
+        int status = 0;
+        try {
+            for (int i = 0; i < 30 && status == 0; ++i) {
+                save_npy(path, value);
+                save_npz(folder / "model.npz", {{"x", value}});
+                if (!same(load_npy(path), value) || !same(load_npz(folder / "model.npz").at("x"), value))
+                    status = 3;
+            }
+            const Expr x = vector("x");
+            Function f = function({x}, exp(x) * 0.25F - 7.0F);
+            if (f(value)[0].size() != value.size()) status = 4;
+        } catch (...) {
+            status = 5;
+        }
+        try {
+            save_npy("/dev/stdout", value);
+            status = 6;
+        } catch (const FileError&) {
+        }
+        stop = true;
+        first.join();
+        second.join();
+        _exit(status);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(same(load_npy(path), value));
+}
+
 TEST_CASE("a path with a NUL, or of links in a circle, is refused", "[core][runtime][io]") {
     const TemporaryFolder folder;
     save_npy(folder / "kept.npy", numbered(3));

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "graph/base/outside.h"
 #include "graph/base/text.h"
 #include "runtime/cuda/emulator/counter.h"
 #include "runtime/cuda/process.h"
@@ -29,6 +30,7 @@ class TemporaryObject {
     explicit TemporaryObject(const std::string& bytes) {
         const char* base = secure_getenv("TMPDIR");
         path_ = std::string(base && *base ? base : "/tmp") + "/bitale-module-XXXXXX";
+        outside::occupy_closed_streams();
         const int file = mkstemp(path_.data());
         if (file < 0) {
             error_ = errno;
