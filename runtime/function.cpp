@@ -11,6 +11,7 @@
 
 #include "codegen/pipeline.h"
 #include "graph/base/border.h"
+#include "graph/base/float_mode.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
@@ -159,6 +160,7 @@ bool has_version_of_single_rows(const Function::State& state) {
 
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                                        const FunctionOptions& wishes, Where where) {
+    const DefaultFloatMode mode;  // constants are folded
     const auto start = std::chrono::steady_clock::now();
     check_disabled();
     auto state = std::make_shared<Function::State>();
@@ -462,6 +464,7 @@ namespace {
 
 Results Function::call(std::span<const Array> arguments) {
     return calling([&] {
+        const DefaultFloatMode mode;
         State& state = used(state_);
         state.device->check_runs(state.name, state.where);
         std::vector<Array> storage;
@@ -484,6 +487,7 @@ namespace {
 
 // `call` has the steps and what may stop them. `to`: how many were done.
 Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullptr) {
+    const DefaultFloatMode mode;
     check_loop(state);
     state.device->check_runs(state.name, state.where);
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);

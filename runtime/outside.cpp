@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "graph/base/float_mode.h"
 #include "graph/base/log.h"
 
 extern char** environ;  // NOLINT: POSIX
@@ -35,7 +36,10 @@ std::string in_usual_folder(const std::string& program) {
 std::optional<std::thread> start_thread(std::function<void()> work) {
     if (refused(Door::thread)) return std::nullopt;
     try {
-        return std::thread(std::move(work));
+        return std::thread([work = std::move(work)] {
+            const DefaultFloatMode mode;  // not that of whoever made the first call
+            work();
+        });
     } catch (const std::system_error&) {
         return std::nullopt;
     } catch (const std::bad_alloc&) {

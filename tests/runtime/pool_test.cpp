@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cfenv>
 #include <chrono>
 #include <ctime>
 #include <stdexcept>
@@ -187,4 +188,26 @@ TEST_CASE("usable cores are distinct", "[core][runtime][pool]") {
     REQUIRE(!cores.empty());
     std::sort(cores.begin(), cores.end());
     REQUIRE(std::unique(cores.begin(), cores.end()) == cores.end());
+}
+
+TEST_CASE("the threads of a pool round to nearest, however the one that made it does",
+          "[core][runtime][pool]") {
+    const int before = fegetround();
+    REQUIRE(fesetround(FE_UPWARD) == 0);
+    {
+        Pool pool(cores_for(3));
+        std::atomic<int> others{0}, nearest{0};
+        const std::thread::id caller = std::this_thread::get_id();
+        for (int round = 0; round < 1000 && others == 0; ++round)
+            pool.run(64, [&](std::int64_t, std::int64_t) {
+                std::this_thread::sleep_for(std::chrono::microseconds(50));
+                if (std::this_thread::get_id() == caller) return;
+                nearest += fegetround() == FE_TONEAREST;
+                ++others;
+            });
+        CHECK(others > 0);
+        CHECK(nearest == others);
+    }
+    CHECK(fegetround() == FE_UPWARD);
+    fesetround(before);
 }
