@@ -143,6 +143,7 @@ class Validator {
     }
 
     void take_updates() {
+        options_.updates.require_present(where_);
         std::unordered_map<const SharedState*, Where> seen;
         for (const Update& u : options_.updates) {
             const SharedPtr& target = u.target.state();

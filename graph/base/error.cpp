@@ -13,6 +13,13 @@ std::string Where::text() const {
     return printable(slash ? slash + 1 : file) + ":" + std::to_string(line);
 }
 
+void MovedMark::refuse(const char* what, Where where) const {
+    if (is_set_)
+        throw GraphError(where, std::string(what) +
+                                    " is used after it was moved from; assign a value first, or "
+                                    "copy instead of moving");
+}
+
 void internal_failure(const char* file, int line, const char* condition, const std::string& message) {
     throw InternalError(std::string("internal error (a bug of bitale, please report it): ") + message + " [" +
                         condition + " at " + Where{file, static_cast<unsigned>(line)}.text() + "]");

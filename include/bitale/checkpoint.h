@@ -70,13 +70,19 @@ class Checkpoint {
         Part(std::string name, void* number, DType dtype, Where where);
         void add(const Shared& variable, Where where);
         std::vector<Entry> entries_;
+        MovedMark mark_;
     };
     Checkpoint(std::initializer_list<Part> parts);
 
-    const std::vector<Entry>& entries() const { return entries_; }
+    // Throws GraphError for a checkpoint that was moved from.
+    const std::vector<Entry>& entries(Where where = Where::current()) const {
+        mark_.refuse("a checkpoint", where);
+        return entries_;
+    }
 
   private:
     std::vector<Entry> entries_;
+    MovedMark mark_;
 };
 
 // Saves a checkpoint in the format that the path ends with, .npz or .safetensors. The file is replaced as a

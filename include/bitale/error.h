@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "bitale/cplusplus.h"
 
@@ -52,7 +53,7 @@ class GraphError : public Error {
     using Error::Error;
 };
 // The compiler of kernels (the host compiler or NVRTC) is missing or has rejected a kernel. The message names
-// the source, whose folder in the cache, or in the system's folder for temporary files, stays for a look.
+// the source, whose folder in the system's folder for temporary files stays for a look, once for each kernel.
 class CompileError : public Error {
   public:
     using Error::Error;
@@ -71,6 +72,27 @@ class OutOfMemory : public Error {
 class FileError : public Error {
   public:
     using Error::Error;
+};
+
+// Whether what holds it was moved from, and has no new value since.
+class MovedMark {
+  public:
+    MovedMark() = default;
+    MovedMark(const MovedMark&) = default;
+    MovedMark(MovedMark&& other) noexcept : is_set_(std::exchange(other.is_set_, true)) {}
+    MovedMark& operator=(const MovedMark&) = default;
+    MovedMark& operator=(MovedMark&& other) noexcept {  // set, where something is moved to itself
+        is_set_ = other.is_set_;
+        other.is_set_ = true;
+        return *this;
+    }
+    ~MovedMark() = default;
+    explicit operator bool() const { return is_set_; }
+    // Throws GraphError where it is set. `what`: "a checkpoint".
+    void refuse(const char* what, Where where = {}) const;
+
+  private:
+    bool is_set_ = false;
 };
 
 }  // namespace bitale

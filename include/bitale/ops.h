@@ -321,7 +321,7 @@ Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where 
 
 // ---- Random numbers ----
 
-struct Update;
+class Updates;
 
 // A stream of random numbers by Philox-4x32-10 (Salmon et al. 2011). Each draw in a graph has a key of its
 // own, made of the seed and the number of the draw; a shared counter distinguishes calls. Each call of a
@@ -340,7 +340,7 @@ class RandomStream {
                 Where where = Where::current());
     // The update that increments the counter: for a function that does not draw from the stream, or in spite
     // of hold_streams.
-    std::vector<Update> updates(Where where = Where::current()) const;
+    Updates updates(Where where = Where::current()) const;
     const Shared& counter() const { return counter_; }  // uint64 scalar
     std::uint64_t next_draw() { return draws_++; }
     std::uint64_t seed() const { return seed_; }

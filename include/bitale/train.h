@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/expr.h"
@@ -38,7 +39,19 @@ struct Update {
     Expr value;
     Where where;
 };
-using Updates = std::vector<Update>;
+class Updates : public std::vector<Update> {
+  public:
+    using std::vector<Update>::vector;
+    Updates() = default;
+    Updates(std::vector<Update> list) noexcept : vector(std::move(list)) {}  // NOLINT: lists are updates
+    // Throws GraphError for updates that were moved from.
+    void require_present(Where where) const {
+        if (empty()) mark_.refuse("a list of updates", where);
+    }
+
+  private:
+    MovedMark mark_;
+};
 // The updates of both lists.
 Updates operator+(Updates a, const Updates& b);
 
@@ -72,7 +85,7 @@ class Parameters {
   private:
     struct Level;
     explicit Parameters(std::shared_ptr<Level> level) : level_(std::move(level)) {}
-    const std::vector<Shared>& list() const;
+    const std::vector<Shared>& list(Where where = {}) const;
     std::shared_ptr<Level> level_;
 };
 
@@ -88,7 +101,10 @@ class Grads {
     // not fit its parameter.
     explicit Grads(const std::vector<Shared>& params, const std::vector<Expr>& values,
                    Where where = Where::current());
-    std::size_t size() const { return entries_.size(); }
+    std::size_t size() const {
+        mark_.refuse("Grads");
+        return entries_.size();
+    }
     const Shared& parameter(std::size_t k) const;           // throws IndexError
     const Expr& operator[](std::size_t k) const;            // throws IndexError
     const Expr& operator[](const Shared& parameter) const;  // throws GraphError if it is none of them
@@ -105,6 +121,7 @@ class Grads {
     };
     Grads() = default;
     std::vector<Entry> entries_;
+    MovedMark mark_;
 };
 // The gradients of a loss with respect to float parameters (TypeError). Throws as grad does, and GraphError
 // for two parameters of one name.
@@ -149,10 +166,12 @@ class GradSum {
     const Shared& count() const { return count_; }  // int64 scalar
 
   private:
+    void require_present() const;
     Grads grads_;
     std::vector<Shared> sums_;
     Shared count_;
     Where where_;
+    MovedMark mark_;
 };
 
 // ---- Optimizers

@@ -24,7 +24,10 @@ struct GradsAccess {
     using Entry = Grads::Entry;
     static Grads empty() { return {}; }
     static std::vector<Entry>& entries(Grads& g) { return g.entries_; }
-    static const std::vector<Entry>& entries(const Grads& g) { return g.entries_; }
+    static const std::vector<Entry>& entries(const Grads& g, Where where) {
+        g.mark_.refuse("Grads", where);
+        return g.entries_;
+    }
 };
 
 namespace {
@@ -38,7 +41,7 @@ void require_distinct(const std::vector<Shared>& params, Where where) {
     std::map<std::string, Where> seen;
     std::set<const SharedState*> states;
     for (const Shared& p : params) {
-        const std::string& name = p.name();
+        const std::string& name = p.name(where);
         if (!states.insert(p.state().get()).second)
             throw GraphError(where, "the parameter " + in_quotes(name) + made_at(p) + " is listed twice");
         if (name.empty()) continue;
@@ -49,9 +52,9 @@ void require_distinct(const std::vector<Shared>& params, Where where) {
     }
 }
 
-std::vector<Shared> parameters_of(const Grads& grads) {
+std::vector<Shared> parameters_of(const Grads& grads, Where where) {
     std::vector<Shared> r;
-    for (const Entry& e : GradsAccess::entries(grads)) r.push_back(e.parameter);
+    for (const Entry& e : GradsAccess::entries(grads, where)) r.push_back(e.parameter);
     return r;
 }
 
@@ -78,6 +81,7 @@ Expr fitting(const Shared& parameter, const Expr& value, Where where) {
 // The same parameters and lookups with what f(parameter, gradient) makes of each.
 template <class F>
 Grads mapped(const Grads& grads, Where where, F&& f) {
+    GradsAccess::entries(grads, where);
     Grads r = grads;
     for (Entry& e : GradsAccess::entries(r)) e.value = f(e.parameter, Term(e.value, where)).x;
     return r;
@@ -121,11 +125,11 @@ void require_limit(double limit, const char* clip, Where where) {
 
 Term norm_of(const Grads& grads, Where where) {
     DType widest = float32;
-    for (const Entry& e : GradsAccess::entries(grads))
+    for (const Entry& e : GradsAccess::entries(grads, where))
         if (e.parameter.dtype() == float64) widest = float64;
     Term total(constant(Array(0.0).as(widest), where), where);
     bool first = true;
-    for (const Entry& e : GradsAccess::entries(grads)) {
+    for (const Entry& e : GradsAccess::entries(grads, where)) {
         const Term squares(cast(squares_of(e.value, where).x, widest, where), where);
         total = first ? squares : total + squares;
         first = false;
@@ -134,6 +138,8 @@ Term norm_of(const Grads& grads, Where where) {
 }
 
 }  // namespace
+
+void require_present(const Grads& grads, Where where) { GradsAccess::entries(grads, where); }
 
 void require_float_scalar(const Expr& x, const std::string& subject, Where where) {
     if (x.rank() != 0) throw ShapeError(where, subject + " is a scalar, not " + describe(*x.node()));
@@ -165,7 +171,7 @@ DType widest_of(const std::vector<Trained>& parameters) {
 
 std::vector<Trained> trained_by(const Grads& grads, bool lazy_rows, Where where) {
     std::vector<Trained> r;
-    for (const Entry& e : GradsAccess::entries(grads)) {
+    for (const Entry& e : GradsAccess::entries(grads, where)) {
         r.push_back({e.parameter, computed(e.parameter, e.point, where), Term(e.value, where), {}});
         if (!lazy_rows || e.lookups.is_null()) continue;
         if (const auto lazy = lazy_rows_of(Term(e.lookups, where), r.back().gradient)) {
@@ -190,6 +196,7 @@ Grads::Grads(const std::vector<Shared>& params, const std::vector<Expr>& values,
 }
 
 const Shared& Grads::parameter(std::size_t k) const {
+    mark_.refuse("Grads");
     if (k >= entries_.size())
         throw IndexError("gradient " + std::to_string(k) + " of " + std::to_string(entries_.size()));
     return entries_[k].parameter;
@@ -201,6 +208,7 @@ const Expr& Grads::operator[](std::size_t k) const {
 }
 
 const Expr& Grads::operator[](const Shared& parameter) const {
+    mark_.refuse("Grads");
     for (const Entry& e : entries_)
         if (e.parameter.state() == parameter.state()) return e.value;
     throw GraphError("there is no gradient of " + in_quotes(parameter.name()) + made_at(parameter) +
@@ -208,6 +216,10 @@ const Expr& Grads::operator[](const Shared& parameter) const {
 }
 
 Grads Grads::map(const std::function<Expr(const Shared&, const Expr&)>& f, Where where) const try {
+    mark_.refuse("Grads", where);
+    if (!f)
+        throw Error(where,
+                    "map: the function of gradients is empty; pass one that makes an expression of each");
     Grads r = *this;
     for (Entry& e : r.entries_) e.value = fitting(e.parameter, f(e.parameter, e.value), where);
     return r;
@@ -229,9 +241,10 @@ Grads gradients(const Expr& loss, const std::vector<Shared>& params, Where where
 }
 
 Grads operator+(const Grads& a, const Grads& b) try {
+    GradsAccess::entries(a, {});
     Grads r = a;
     std::vector<Entry>& entries = GradsAccess::entries(r);
-    for (const Entry& more : GradsAccess::entries(b)) {
+    for (const Entry& more : GradsAccess::entries(b, {})) {
         const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) {
             return e.parameter.state() == more.parameter.state();
         });
@@ -246,7 +259,7 @@ Grads operator+(const Grads& a, const Grads& b) try {
         else if (!more.lookups.is_null())
             found->lookups = (Term(found->lookups, where) + Term(more.lookups, where)).x;
     }
-    require_distinct(parameters_of(r), entries.empty() ? Where{} : entries.back().value.where());
+    require_distinct(parameters_of(r, {}), entries.empty() ? Where{} : entries.back().value.where());
     return r;
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -308,7 +321,7 @@ Grads clip_by_global_norm(const Grads& grads, double limit, Where where) try {
 
 GradSum::GradSum(const Grads& grads, Where where) try : grads_(grads), where_(where) {
     std::string first;
-    for (const Entry& e : GradsAccess::entries(grads_)) {
+    for (const Entry& e : GradsAccess::entries(grads_, where)) {
         const Shared& p = e.parameter;
         if (sums_.empty()) first = p.name();
         sums_.push_back(shared(zeros(p.shape(), computed_dtype(p)), p.name() + ".sum", where));
@@ -318,7 +331,10 @@ GradSum::GradSum(const Grads& grads, Where where) try : grads_(grads), where_(wh
     expressing.fail();
 }
 
+void GradSum::require_present() const { mark_.refuse("a GradSum", where_); }
+
 Updates GradSum::add() const try {
+    require_present();
     Updates r;
     for (std::size_t i = 0; i < sums_.size(); ++i)
         r.push_back(update_of(sums_[i], Term(Expr(sums_[i], where_), where_) + Term(grads_[i], where_)));
@@ -329,14 +345,16 @@ Updates GradSum::add() const try {
 }
 
 Grads GradSum::sum() const try {
+    require_present();
     std::vector<Expr> values;
     for (const Shared& s : sums_) values.emplace_back(s, where_);
-    return Grads(parameters_of(grads_), values, where_);
+    return Grads(parameters_of(grads_, where_), values, where_);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Grads GradSum::mean() const try {
+    require_present();
     const Term one(literal(1, where_), where_), count(Expr(count_, where_), where_);
     const Term calls = compose(maximum_op(), {count.x, one.x}, where_);
     return mapped(sum(), where_,
@@ -346,6 +364,7 @@ Grads GradSum::mean() const try {
 }
 
 Updates GradSum::clear() const try {
+    require_present();
     Updates r;
     for (const Shared& s : sums_) r.emplace_back(s, constant(zeros(s.shape(), s.dtype()), where_), where_);
     r.emplace_back(count_, constant(zeros({}, int64), where_), where_);

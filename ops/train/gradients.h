@@ -18,6 +18,7 @@ struct Trained {
         return reached.is_null() ? now : compose(where_op(), {reached, now.x, before.x}, now.where);
     }
 };
+void require_present(const Grads& grads, Where where);  // not moved from
 std::vector<Trained> trained_by(const Grads& grads, bool lazy_rows, Where where);
 
 // ShapeError or TypeError unless x is a scalar float; `subject` begins the message.

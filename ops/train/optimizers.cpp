@@ -14,6 +14,7 @@ namespace bitale {
 namespace {
 
 void require_usable(const Grads& grads, const Expr& rate, const char* optimizer, Where where) {
+    require_present(grads, where);
     if (grads.size() == 0)
         throw GraphError(where, std::string(optimizer) +
                                     ": there is no parameter to train; add the variables before the "
@@ -114,6 +115,8 @@ Updates with_momentum(const Grads& grads, const Expr& rate, const MomentumOption
 }  // namespace
 
 Updates operator+(Updates a, const Updates& b) try {
+    a.require_present({});
+    b.require_present({});
     a.insert(a.end(), b.begin(), b.end());
     return a;
 } catch (const std::bad_alloc&) {

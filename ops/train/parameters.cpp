@@ -52,8 +52,11 @@ std::string cell(std::string text, std::size_t width, bool to_the_right) {
 
 Parameters::Parameters() : level_(expressing([] { return std::make_shared<Level>(); })) {}
 
-const std::vector<Shared>& Parameters::list() const {
-    if (!level_) throw GraphError("parameters that were moved from are used");
+const std::vector<Shared>& Parameters::list(Where where) const {
+    if (!level_)
+        throw GraphError(
+            where,
+            "parameters that were moved from are used; assign others first, or copy instead of moving");
     return level_->list;
 }
 
@@ -78,7 +81,7 @@ Parameters Parameters::in(const std::string& path) const try {
 }
 
 Shared Parameters::add(const std::string& name, const Array& value, Where where) try {
-    list();
+    list(where);
     require_path(name, level_->path + name, where);
     return add(shared(value, level_->path + name, where), where);
 } catch (const std::bad_alloc&) {
@@ -86,8 +89,8 @@ Shared Parameters::add(const std::string& name, const Array& value, Where where)
 }
 
 Shared Parameters::add(const Shared& parameter, Where where) try {
-    list();
-    const std::string& name = parameter.name();
+    list(where);
+    const std::string& name = parameter.name(where);
     if (!name.starts_with(level_->path))
         throw GraphError(where, "the variable " + in_quotes(name) + " does not lie below " +
                                     in_quotes(level_->path) +

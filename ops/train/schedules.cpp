@@ -22,6 +22,7 @@ Expr number(double x, Where where) { return constant(Array(x), where); }
 
 // The step as an int64.
 Expr whole_step(const Expr& step, const char* schedule, Where where) {
+    require_present(schedule, {&step}, where);
     if (step.rank() != 0)
         throw ShapeError(where,
                          std::string(schedule) + ": the step is a scalar, not " + describe(*step.node()));

@@ -27,6 +27,16 @@ using Texts = std::map<std::string, std::string>;
 
 constexpr const char* metadata_entry = "__metadata__";
 
+// What f gives of a handle, with the user's line in front where it was moved from.
+template <class F>
+decltype(auto) of_handle(Where where, F&& f) {
+    try {
+        return f();
+    } catch (const GraphError& e) {
+        throw GraphError(where, e.what());
+    }
+}
+
 const ApiBorder listing("for a checkpoint"), restoring("to load a checkpoint; nothing has changed");
 
 std::string text_of(DType dtype, const Dims& shape) {
@@ -199,10 +209,11 @@ Checkpoint::Part::Part(const std::vector<Shared>& variables, Where where) {
 }
 
 Checkpoint::Part::Part(const Parameters& parameters, Where where)
-    : Part(static_cast<const std::vector<Shared>&>(parameters), where) {}
+    : Part(of_handle(where, [&]() -> const std::vector<Shared>& { return parameters; }), where) {}
 
 Checkpoint::Part::Part(const Updates& updates, Where where) {
     listing([&] {
+        updates.require_present(where);
         Nodes values;
         for (const Update& u : updates) {
             add(u.target, where);
@@ -217,20 +228,23 @@ Checkpoint::Part::Part(const Updates& updates, Where where) {
 
 Checkpoint::Part::Part(const RandomStream& stream, Where where) {
     listing([&] {
-        const std::string name = stream.counter().name();
+        const std::string name = stream.counter().name(where);
         entries_ = entries_of(name.substr(0, name.rfind('.')), stream, where);
     });
 }
 
 Checkpoint::Part::Part(const std::string& name, const RandomStream& stream, Where where) {
-    listing([&] { entries_ = entries_of(name, stream, where); });
+    listing([&] {
+        (void)stream.counter().name(where);
+        entries_ = entries_of(name, stream, where);
+    });
 }
 
 Checkpoint::Part::Part(const StepCounter& steps, Where where) : Part(steps.counter(), where) {}
 
 Checkpoint::Part::Part(const PackedShared& variable, Where where) {
     listing([&] {
-        add(variable.packed(), where);
+        add(of_handle(where, [&]() -> const Shared& { return variable.packed(); }), where);
         entries_.back().layout = variable.layout();
         for (const Shared* numbers : {&variable.scale(), &variable.offset()})
             if (numbers->state()) add(*numbers, where);
@@ -255,6 +269,7 @@ Checkpoint::Checkpoint(std::initializer_list<Part> parts) {
     listing([&] {
         // A stream that is named here has that name, whatever updates call its counter.
         std::unordered_map<const SharedState*, std::string> own_names;
+        for (const Part& part : parts) part.mark_.refuse("a part of a checkpoint");
         for (const Part& part : parts)
             for (const Entry& e : part.entries_)
                 if (e.variable.state() && e.name != e.variable.name())
@@ -291,7 +306,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Save
         const Format format = format_of(path);
         Values values;
         Texts layouts;
-        for (const Entry& e : checkpoint.entries()) {
+        for (const Entry& e : checkpoint.entries(where)) {
             values.emplace(e.name, value_of(e));
             if (!e.layout.empty()) layouts.emplace(e.name, e.layout);
         }
@@ -309,6 +324,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Save
 LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& checkpoint,
                                  LoadCheckpointOptions options, Where where) {
     return restoring(with_line(where, [&] {
+        (void)checkpoint.entries(where);
         const Format format = format_of(path);
         auto [values, layouts] = format == Format::npz
                                      ? contents_of_npz(path, load_npz(path, options.limits, {}))
@@ -323,7 +339,7 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& chec
         };
         std::vector<Found> found;
         std::set<std::string> known;
-        for (const Entry& e : checkpoint.entries()) {
+        for (const Entry& e : checkpoint.entries(where)) {
             known.insert(e.name);
             const auto at = values.find(e.name);
             if (at == values.end()) {

@@ -16,7 +16,8 @@
 
 namespace bitale {
 
-std::string bytes_text(std::int64_t bytes);  // "737.3 MB"
+void require_present(const MemoryPlan& plan);  // not empty, nor moved from
+std::string bytes_text(std::int64_t bytes);    // "737.3 MB"
 // "conv2d at net.cpp:12: float32 [10000, 32, 24, 24] = 737.3 MB, of [n, 32, 24, 24]".
 std::string description_of(const MemoryPlan::Buffer& buffer);
 

@@ -256,6 +256,9 @@ class Picture {
 
 }  // namespace
 
-std::string MemoryPlan::svg() const { return Picture(*this).run(); }
+std::string MemoryPlan::svg() const {
+    require_present(*this);
+    return Picture(*this).run();
+}
 
 }  // namespace bitale

@@ -77,7 +77,16 @@ std::string description_of(const MemoryPlan::Buffer& b) {
                        tells ? ", of " + b.formula : "");
 }
 
+void require_present(const MemoryPlan& plan) {
+    if (plan.device.empty() || plan.peak_step >= static_cast<int>(plan.steps.size()))
+        throw GraphError(
+            "an empty MemoryPlan is used, or one that was moved from; assign what memory_plan() of a "
+            "function "
+            "gives, or copy instead of moving");
+}
+
 std::string MemoryPlan::to_string() const {
+    require_present(*this);
     constexpr std::size_t most_rows = 14;
     std::string s = fmt::format("Memory of a call of {} on {}", in_quotes(function), printable(device));
     for (std::size_t i = 0; i < lengths.size(); ++i)
@@ -121,6 +130,7 @@ std::string MemoryPlan::to_string() const {
 std::ostream& operator<<(std::ostream& out, const MemoryPlan& plan) { return out << plan.to_string(); }
 
 std::string MemoryPlan::json() const {
+    require_present(*this);
     using Json = nlohmann::ordered_json;
     Json j;
     j["bitale_memory_plan"] = 1;

@@ -488,6 +488,75 @@ TEST_CASE("handles that were moved from are empty, and say so", "[core][runtime]
     // NOLINTEND(bugprone-use-after-move)
 }
 
+TEST_CASE("lists, plans and checkpoints that were moved from are errors, until they get new values",
+          "[core][runtime]") {
+    // NOLINTBEGIN(bugprone-use-after-move)
+    const TemporaryFolder folder;
+    const Shared w = shared(numbered(3), "w");
+    const Expr loss = sum(sqr(Expr(w)));
+    const std::string path = folder / "best.safetensors";
+    Checkpoint state{w};
+    save_checkpoint(path, state);
+    const std::string good = text_of_file(path);
+    const Checkpoint state2 = std::move(state);
+    Updates updates = sgd(loss, {w}, 0.1);
+    const Updates updates2 = std::move(updates);
+    Grads grads = gradients(loss, {w});
+    const Grads grads2 = std::move(grads);
+    GradSum total(grads2);
+    const GradSum total2 = std::move(total);
+    RandomStream stream(7);
+    const RandomStream stream2 = std::move(stream);
+    Parameters parameters;
+    const Parameters parameters2 = std::move(parameters);
+    Shared none;
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { save_checkpoint(path, state); }, [&] { load_checkpoint(path, state); },
+             [&] { (void)state.entries(); },
+             [&] {
+                 Checkpoint{w, updates};
+             },
+             [&] { function({}, {}, {.updates = updates}); }, [&] { sgd(grads, 0.1); },
+             [&] { GradSum{grads}; }, [&] { clip_by_value(grads, 1); }, [&] { global_norm(grads); },
+             [&] { scale(grads, 2); }, [&] { grads.map([](const Shared&, const Expr& g) { return g; }); },
+             [&] { total.add(); }, [&] { total.mean(); }, [&] { total.clear(); }, [&] { Checkpoint{stream}; },
+             [&] {
+                 Checkpoint{{"drop", stream}};
+             },
+             [&] { Checkpoint{parameters}; }, [&] { parameters.add("w", numbered(1)); },
+             [&] { sgd(loss, {none}, 0.1); }})
+        CHECK_THROWS_WITH(use(),
+                          Catch::Matchers::StartsWith("traps_test.cpp:") && ContainsSubstring("moved from"));
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { (void)grads.size(); }, [&] { (void)grads[0]; }, [&] { (void)grads[w]; },
+             [&] { grads + grads2; }, [&] { grads2 + grads; }, [&] { updates + updates2; },
+             [&] { updates2 + updates; }})
+        CHECK_THROWS_WITH(use(), ContainsSubstring("moved from"));
+    CHECK(text_of_file(path) == good);
+    CHECK_THROWS_WITH(grads2.map(nullptr), Catch::Matchers::StartsWith("traps_test.cpp:"));
+
+    Function f = function({}, loss, {.updates = updates2, .device = "cpu"});
+    MemoryPlan plan = f.memory_plan();
+    const MemoryPlan plan2 = std::move(plan);
+    for (const std::function<void()>& use :
+         std::vector<std::function<void()>>{[&] { (void)plan.to_string(); }, [&] { (void)plan.json(); },
+                                            [&] { (void)plan.svg(); }, [&] { std::ostringstream() << plan; }})
+        CHECK_THROWS_WITH(use(), ContainsSubstring("moved from"));
+    CHECK_THAT(plan2.to_string(), ContainsSubstring("at most"));
+
+    // New values, in one way or another.
+    state = state2;
+    load_checkpoint(path, state);
+    updates.push_back(updates2[0]);
+    f = function({}, {}, {.updates = updates, .device = "cpu"});
+    f();
+    CHECK(w.get_value().to_vector<float>()[2] == 2 - 0.1F * 4);
+    grads = grads2;
+    CHECK(sgd(grads, 0.1).size() == 1);
+    CHECK(Checkpoint{w, Updates()}.entries().size() == 1);
+    // NOLINTEND(bugprone-use-after-move)
+}
+
 TEST_CASE("a program lists each variable that it writes once", "[core][runtime]") {
     const Shared a = shared(numbered(4), "a"), b = shared(numbered(4), "b");
     Function f = function({}, {}, {.updates = {{a, b * 2}, {b, a + 1}}, .device = "cpu"});
