@@ -37,11 +37,11 @@ void log(int level, const std::string& text) {
     if (logs(level)) write(text);
 }
 
-void warn(const std::string& text) {
+void warn(const std::string& text, const std::string& about) {
     {
         const std::lock_guard lock(output().mutex);
         // A redirected log sees every warning: tests must not depend on what ran before them.
-        if (!output().warned.insert(text).second && !output().sink) return;
+        if (!output().warned.insert(about.empty() ? text : about).second && !output().sink) return;
     }
     write("warning: " + text);
 }

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -16,6 +18,7 @@
 #include "graph/base/log.h"
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
+#include "graph/base/turns.h"
 #include "runtime/cache/names.h"
 #include "runtime/io/byte_source.h"
 
@@ -107,10 +110,61 @@ void Workshop::keep() {
         close(file);
 }
 
+std::string cure_for(std::string_view text) {
+    const auto quotes = [&](int code) { return text.find(std::strerror(code)) != std::string_view::npos; };
+    if (quotes(EMFILE) || quotes(ENFILE)) return "close files, or raise the limit of open files (ulimit -n)";
+    if (quotes(ENOSPC) || quotes(EDQUOT))
+        return "make room in the folder for temporary files, or name another one by the variable TMPDIR";
+    if (quotes(ENOMEM) || quotes(EAGAIN))
+        return "let programs end, or raise the limits of memory and of processes (ulimit -v, ulimit -u)";
+    return "";
+}
+
 namespace {
 
+// Where the files of each work that failed lie.
+struct KeptFolders {
+    ForkMutex mutex;
+    std::map<std::string, std::string> of;
+};
+
+KeptFolders& kept_folders() {
+    static KeptFolders& folders = *new KeptFolders;
+    return folders;
+}
+
+// Empty where there is none, or somebody has tidied up.
+std::string kept_before(const std::string& key) {
+    const std::lock_guard lock(kept_folders().mutex);
+    const auto at = kept_folders().of.find(key);
+    const bool is_there =
+        at != kept_folders().of.end() && access((at->second + "/" + marker).c_str(), F_OK) == 0;
+    return is_there ? at->second : "";
+}
+
+void keep(Workshop& workshop, const std::string& key) {
+    workshop.keep();
+    const std::lock_guard lock(kept_folders().mutex);
+    kept_folders().of[key] = workshop.path();
+}
+
+std::string moved(std::string message, const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = message.find(from, at)) != std::string::npos; at += to.size())
+        message.replace(at, from.size(), to);
+    return message;
+}
+
+// Who tries the same again shall not fill the disk.
+[[noreturn]] void fail_in(Workshop& workshop, const Work& work, const std::string& message) {
+    const std::string before = kept_before(work.key);
+    if (before.empty()) keep(workshop, work.key);
+    throw CompileError(work.where, before.empty() ? message : moved(message, workshop.path(), before));
+}
+
 // Of a workshop in the cache, which nobody tidies up by hand: its files to where they may stay.
-[[noreturn]] void fail_elsewhere(const Workshop& in_cache, std::string message) {
+[[noreturn]] void fail_elsewhere(const Workshop& in_cache, const Work& work, std::string message) {
+    if (const std::string before = kept_before(work.key); !before.empty())
+        throw CompileError(work.where, moved(message, in_cache.path(), before));
     std::optional<Workshop> kept;
     try {
         kept.emplace(temporary_folder());
@@ -118,26 +172,24 @@ namespace {
             const std::unique_ptr<ByteSource> file = open_source(in_cache.path() + "/" + name);
             kept->add(name, file->part(0, file->size(), name.c_str()));
         });
-        kept->keep();
-        const std::string& from = in_cache.path();
-        for (std::size_t at = 0; (at = message.find(from, at)) != std::string::npos;)
-            message.replace(at, from.size(), kept->path());
+        keep(*kept, work.key);
+        message = moved(message, in_cache.path(), kept->path());
     } catch (const FileError&) {
         message += "its files could not be kept\n";
     }
-    throw CompileError(message);
+    throw CompileError(work.where, message);
 }
 
 }  // namespace
 
-void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)>& build) {
+void build_somewhere(const DiskCache* cache, const Work& work, const std::function<void(Workshop&)>& build) {
     std::string problem;
     std::optional<Workshop> workshop;
     if (cache && cache->usable()) try {
             workshop.emplace(cache->directory());
             return build(*workshop);
         } catch (const SameElsewhere& e) {
-            fail_elsewhere(*workshop, e.what());
+            fail_elsewhere(*workshop, work, e.what());
         } catch (const Error& e) {
             problem = e.what();
         }
@@ -146,14 +198,23 @@ void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)
         workshop.emplace(temporary_folder());
         build(*workshop);
     } catch (const FileError& e) {
-        throw CompileError("generated code cannot be compiled: " + std::string(e.what()));
-    } catch (const CompileError&) {
-        if (workshop) workshop->keep();
-        throw;
+        const std::string cure = cure_for(e.what());
+        throw CompileError(work.where,
+                           "generated code" + (work.of.empty() ? "" : " " + work.of) +
+                               " cannot be compiled: " + e.what() + "\nCure: " +
+                               (cure.empty() ? "name a folder for temporary files that can be written by the "
+                                               "variable TMPDIR"
+                                             : cure));
+    } catch (const CompileError& e) {
+        if (!workshop) throw;
+        fail_in(*workshop, work, e.what());
     }
-    if (!problem.empty())
-        warn("compiled kernels are not kept between runs: nothing can be built in " +
-             in_quotes(cache->directory()) + ": " + problem.substr(0, problem.find('\n')));
+    if (!problem.empty()) {
+        const std::string nothing = "nothing can be built in " + in_quotes(cache->directory());
+        warn("compiled kernels are not kept between runs: " + nothing + ": " +
+                 problem.substr(0, problem.find('\n')),
+             nothing);
+    }
 }
 
 }  // namespace bitale

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "bitale/error.h"
 #include "runtime/cache/disk_cache.h"
@@ -44,10 +45,21 @@ class SameElsewhere : public CompileError {
     using CompileError::CompileError;
 };
 
+// What is built, for messages.
+struct Work {
+    std::string key;  // the same for the same texts
+    std::string of;   // the generated code of what: "of function \"step\"", or nothing
+    Where where{};    // of the function
+};
+
+// What helps where the system has refused what the text quotes; empty where that is not known.
+std::string cure_for(std::string_view text);
+
 // Builds in the cache's folder, where there is one, so that storing is renaming; where that fails for
 // whatever reason but SameElsewhere, once more in the folder for temporary files: a cache must never be why
 // something cannot be built. `build` throws what it likes; what it throws the last time is thrown, and its
-// files stay then, in the folder for temporary files.
-void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)>& build);
+// files stay then, in the folder for temporary files: those of the first failure of the same work in this
+// process, which the messages of later ones name.
+void build_somewhere(const DiskCache* cache, const Work& work, const std::function<void(Workshop&)>& build);
 
 }  // namespace bitale

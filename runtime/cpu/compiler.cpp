@@ -199,7 +199,10 @@ std::string outcome(const CompileJob& job) {
     if (access(job.object.c_str(), F_OK) != 0) return "it left no object";
     const std::string problem = problem_of_object(job.object);
     if (problem.empty()) return "";
-    return "it ended without an error, and its object cannot be loaded: the file " + problem +
+    const std::string said =
+        "it ended without an error, and its object cannot be loaded: the file " + problem;
+    if (!cure_for(problem).empty()) return said;
+    return said +
            ". Look whether the disk is full, and what the command does by hand; the variable BITALE_CXX, or "
            "compiler= in BITALE_FLAGS, names another compiler";
 }
@@ -232,6 +235,7 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
     if (fault > 0) text += lines_around(job.source, fault);
     text += log.size() > most ? log.substr(0, most) + "...\n" : log;
     if (!text.ends_with('\n')) text += "\n";
+    if (const std::string cure = cure_for(why + "\n" + log); !cure.empty()) return text + "Cure: " + cure;
     // What a compiler has against a line of the source is no fault of the user's.
     return text + (fault > 0
                        ? "Cure: another compiler, named by BITALE_CXX or by compiler= in BITALE_FLAGS; the "

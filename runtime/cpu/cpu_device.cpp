@@ -121,8 +121,8 @@ class CpuDevice : public Device {
         const std::optional<HostCompiler> compiler = usable_compiler();
         if (!compiler) throw CompileError("the host compiler disappeared: " + find_compiler().problem);
         Pool& pool = process_pool(build.threads > 0 ? build.threads : options().threads);
-        const auto kernels =
-            std::make_shared<const LoadedKernels>(load_kernels(*build.program, *compiler, pool.threads()));
+        const auto kernels = std::make_shared<const LoadedKernels>(
+            load_kernels(*build.program, *compiler, pool.threads(), build.where));
         return std::make_unique<RegionRunner>(
             std::move(build), [kernels, &pool] { return std::make_unique<CpuLauncher>(kernels, pool); },
             kernels->compiler_runs);

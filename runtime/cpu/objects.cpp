@@ -66,9 +66,10 @@ struct Missing {
 
 class Loader {
   public:
-    Loader(const HostCompiler& compiler, int parallel)
+    Loader(const Program& program, const HostCompiler& compiler, int parallel, Where where)
         : compiler_(compiler),
           parallel_(parallel),
+          work_{.key = {}, .of = "of function " + in_quotes(program.name), .where = where},
           cache_(options().cache ? cache_directory() : "", options().cache_bytes) {
         if (options().cache && !cache_.usable())
             warn("compiled kernels are not kept between runs: " + cache_.problem());
@@ -89,7 +90,8 @@ class Loader {
             }
         }
         if (missing.empty()) return handles;
-        build_somewhere(usable() ? &cache_ : nullptr,
+        for (const Missing& m : missing) work_.key += m.key;
+        build_somewhere(usable() ? &cache_ : nullptr, work_,
                         [&](Workshop& workshop) { build(workshop, units, missing, handles, result); });
         return handles;
     }
@@ -135,15 +137,18 @@ class Loader {
     }
 
     std::string unusable(const CompileJob& job, const std::string& problem) const {
+        const std::string cure = cure_for(problem);
         return fmt::format(
-            "the compiled kernels cannot be loaded: {}\n  compiling: {}\n  compiler: {}\n  source: {}\n"
-            "  The compiler ended without an error, and did not do its work; the variable BITALE_CXX, or\n"
-            "  compiler= in BITALE_FLAGS, names another one.\n",
-            problem, job.subject, fmt::join(compiler_.command, " "), job.source);
+            "the compiled kernels cannot be loaded: {}\n  compiling: {}\n  compiler: {}\n  source: {}\n{}\n",
+            problem, job.subject, fmt::join(compiler_.command, " "), job.source,
+            cure.empty() ? "  The compiler ended without an error, and did not do its work; the variable "
+                           "BITALE_CXX, or\n  compiler= in BITALE_FLAGS, names another one."
+                         : "Cure: " + cure);
     }
 
     const HostCompiler& compiler_;
     const int parallel_;
+    Work work_;
     DiskCache cache_;
 };
 
@@ -203,11 +208,11 @@ std::vector<TranslationUnit> translation_units(const Program& program) {
     return list;
 }
 
-LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel) {
+LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel, Where where) {
     LoadedKernels result;
     result.entries.resize(program.kernels.size());
     const std::vector<TranslationUnit> units = translation_units(program);
-    result.objects = Loader(compiler, parallel).load(units, result);
+    result.objects = Loader(program, compiler, parallel, where).load(units, result);
     for (std::size_t u = 0; u < units.size(); ++u)
         for (const int k : units[u].kernels) {
             const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];

@@ -33,7 +33,8 @@ struct LoadedKernels {
     int compiler_runs = 0;
     int from_disk = 0, from_memory = 0;  // units that needed no compiler
 };
-// Throws CompileError.
-LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel);
+// `where`: of the function. Throws CompileError.
+LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel,
+                           Where where = {});
 
 }  // namespace bitale

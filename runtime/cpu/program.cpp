@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "bitale/error.h"
+#include "runtime/cache/workshop.h"
 #include "runtime/outside.h"
 
 namespace bitale {
@@ -44,6 +45,7 @@ class Descriptor {
     std::string text =
         "the host compiler cannot be started: " + std::string(std::strerror(problem)) + "\n  command:";
     for (const std::string& word : command) text += " " + word;
+    if (const std::string cure = cure_for(std::strerror(problem)); !cure.empty()) text += "\nCure: " + cure;
     throw CompileError(text);
 }
 

@@ -89,16 +89,19 @@ EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
         }
         jobs.push_back({u, key, text});
     }
+    std::string key;
+    for (const Job& job : jobs) key += job.key;
     if (!jobs.empty())
-        build_somewhere(cached ? &cache : nullptr, [&](Workshop& workshop) {
-            std::vector<CompileJob> list;
-            for (const Job& job : jobs)
-                list.push_back({workshop.add(job.key + ".cpp", job.source),
-                                workshop.path() + "/" + job.key + ".so", more_flags(compiler, watch)});
-            compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
-            for (std::size_t j = 0; j < jobs.size(); ++j)
-                modules.images[jobs[j].text] = bytes_of_file(list[j].object);
-        });
+        build_somewhere(
+            cached ? &cache : nullptr, {.key = key, .of = "of the emulator"}, [&](Workshop& workshop) {
+                std::vector<CompileJob> list;
+                for (const Job& job : jobs)
+                    list.push_back({workshop.add(job.key + ".cpp", job.source),
+                                    workshop.path() + "/" + job.key + ".so", more_flags(compiler, watch)});
+                compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+                for (std::size_t j = 0; j < jobs.size(); ++j)
+                    modules.images[jobs[j].text] = bytes_of_file(list[j].object);
+            });
     if (cached)
         for (const Job& job : jobs)
             if (const std::string problem = cache.keep(job.key, modules.images[job.text], job.source);
