@@ -61,11 +61,11 @@ TEST_CASE("the folder of a failure stays once for each kernel, and messages name
     int number = 0;
     for (const bool cached : {false, true}) {
         const std::string cache = cached ? folder / "cache" : "";
-        Options o =
-            compiling(failing_compiler(folder, "[ \"$1\" = --version ] && exit 0\nsleep 100\n"), cache);
-        o.compiler_seconds = 1;
         for (const bool hangs : {false, true}) {
-            if (!hangs) o.compiler = failing_compiler(folder, "echo nonsense\nexit 3\n");
+            const char* const script =
+                hangs ? "[ \"$1\" = --version ] && exit 0\nsleep 100\n" : "echo nonsense\nexit 3\n";
+            Options o = compiling(failing_compiler(folder, script), cache);
+            if (hangs) o.compiler_seconds = 1;
             CAPTURE(cached, hangs);
             const ScopedOptions scoped(o);
             const auto before = kept();
