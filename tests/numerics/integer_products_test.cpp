@@ -98,6 +98,21 @@ TEST_CASE("products of integers are exact, whatever their dtypes") {
         }
 }
 
+TEST_CASE("long sums of products of bytes are exact where no sum of floats could be") {
+    Random random(12);
+    for (const std::int64_t k : {513, 514, 515, 784, 1029, 2100})
+        for (const bool extreme : {false, true}) {
+            const Expr x = input(uint8, Dims{40, k}, "x"), w = input(int8, Dims{k, 48}, "w");
+            Integers64 a = whole_range(uint8, 40 * k, random), b = whole_range(int8, k * 48, random);
+            if (extreme) a.assign(a.size(), 255), b.assign(b.size(), -128);
+            a.back() = 1;
+            Function f = function({x, w}, dot(x, w));
+            const Array got = f(array_of(a, {40, k}, uint8), array_of(b, {k, 48}, int8))[0];
+            INFO("k = " << k << (extreme ? ", extremes" : ""));
+            REQUIRE(numbers_of(got) == products(a, b, 1, 40, k, 48));
+        }
+}
+
 TEST_CASE("products of integers of other ranks") {
     Random random(5);
     const Integers64 x = whole_range(int32, 2 * 3 * 7, random), y = whole_range(int32, 2 * 7 * 5, random);
