@@ -26,6 +26,8 @@ namespace bitale {
 
 namespace {
 
+double elements_of(const Node& node) { return typical(count_of(node.type.shape)); }
+
 // Looking at an index takes about half a nanosecond for a vector of results, sorting one about ten.
 bool is_worth_sorting(const Node& scatter, const Target& target) {
     constexpr double fewest_rows = 32;
@@ -51,13 +53,16 @@ NodePtr list_of_last(const Node& scatter) {
 bool is_worth_adding(const Node& scatter) {
     constexpr double fewest_elements = 16, fewest_rows = 4;  // fewer look at all terms as fast
     constexpr double small = 1 << 18, most_bytes = 1 << 20, most_bytes_of_many = 1 << 22, few_columns = 4,
-                     most_columns = 64, rows_of_term = 8;
+                     most_columns = 64, most_columns_of_any = 16, rows_of_term = 8;
     const Shape& shape = scatter.type.shape;
     const DType dtype = scatter.type.dtype;
     const bool is_plain = is_integer(dtype) || dtype == DType::float32 || dtype == DType::float64;
-    if (scatter.inputs[1]->type.rank() == 0 || !is_plain || !count_of(shape).is_constant()) return false;
-    const double rows = typical(shape[0]), columns = typical(count_of(Shape(shape.begin() + 1, shape.end()))),
+    const Int row = count_of(Shape(shape.begin() + 1, shape.end()));
+    if (scatter.inputs[1]->type.rank() == 0 || !is_plain || !row.is_constant()) return false;
+    const double rows = typical(shape[0]), columns = typical(row),
                  bytes = rows * columns * static_cast<double>(bytes_of(dtype));
+    // A sort takes longer than to add to memory; each row of a table of any length is written anyway.
+    if (!shape[0].is_constant() && !list_of_last(scatter)) return columns <= most_columns_of_any;
     const Int terms = count_of(scatter.inputs[1]->type.shape);
     if (terms.is(0)) return false;
     const bool is_list = list_of_last(scatter) && rows > 1;  // sorted, otherwise, for few rows too
@@ -204,6 +209,28 @@ NodePtr apart_where_known(const Node& scatter) {
     return all;
 }
 
+// Of several lists of keys, as rules join them, each in its turn: for each term of all lists together it
+// would have to be asked of which it is. As long as they are no shorter than another pass through the table
+// takes.
+NodePtr at_places_of_lists(const Node& scatter) {
+    constexpr std::size_t most_lists = 8;
+    constexpr double rows_of_term = 4;
+    const NodePtr &terms = scatter.inputs[0], &keys = scatter.inputs[1];
+    const bool is_joined = keys->op == concat_op() && terms->op == concat_op() &&
+                           terms->inputs.size() == keys->inputs.size() &&
+                           terms->attributes == keys->attributes && keys->inputs.size() <= most_lists;
+    if (!is_joined || list_of_last(scatter)) return at_places(scatter);
+    NodePtr all;
+    for (std::size_t k = 0; k < keys->inputs.size(); ++k) {
+        const NodePtr& list = keys->inputs[k];
+        if (rows_of_term * elements_of(*list) < typical(scatter.type.shape[0])) return at_places(scatter);
+        const NodePtr own =
+            make_node(scatter_op(), {terms->inputs[k], list}, scatter.attributes, scatter.where);
+        all = all ? make_node(add_op(), {all, at_places(*own)}, {}, scatter.where) : at_places(*own);
+    }
+    return all;
+}
+
 }  // namespace
 
 void sort_lookups(Graph& graph, const Target& target) {
@@ -219,7 +246,7 @@ void sort_lookups(Graph& graph, const Target& target) {
         if (!changes_few && has_known_places(*node)) return nullptr;
         if (!changes.contains(&before) && is_worth_adding(*node) &&
             !stays_from_call_to_call(node->inputs[1], graph))
-            return at_places(*node);
+            return at_places_of_lists(*node);
         if (!is_worth_sorting(*node, target)) return nullptr;
         const std::pair<const Node*, Int> key{node->inputs[1].get(), node->type.shape[0]};
         auto at = sorts.find(key);

@@ -54,6 +54,8 @@ class Widener {
 
     void widen(Stmt& s, Stmts& before) {
         copies_.clear();
+        booleans_.clear();
+        kept_.clear();
         Stmts fills;
         for (Stmt& one : s.body)
             for (Scalar* value : {&one.value, &one.position})
@@ -67,7 +69,7 @@ class Widener {
 
     Scalar widened(const Scalar& value, const Stmt& s, Stmts& before, Stmts& fills) {
         const auto wide = [&](const Scalar& read) {
-            Scalar& copy = copies_[read.get()];
+            Scalar& copy = copies_[{read->operand.place(), read->at}];
             if (copy) return copy;
             const auto place = static_cast<int>(kernel_.places.size());
             kernel_.places.push_back({Place::Scope::private_, DType::int32, {s.end}, -1, true});
@@ -104,10 +106,10 @@ class Widener {
     }
 
     KernelIR& kernel_;
-    std::set<int> stored_;                          // by the loop
-    std::map<const ScalarNode*, Scalar> copies_;    // of what the loop reads
-    std::map<const ScalarNode*, Scalar> booleans_;  // what stands for a boolean, and the boolean
-    std::vector<Scalar> kept_;                      // so that no address is used again
+    std::set<int> stored_;                                       // by the loop
+    std::map<std::pair<int, std::vector<Int>>, Scalar> copies_;  // of what the loop reads
+    std::map<const ScalarNode*, Scalar> booleans_;               // what stands for a boolean, and it
+    std::vector<Scalar> kept_;                                   // so that no address is used again
 };
 
 }  // namespace

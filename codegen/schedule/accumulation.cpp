@@ -166,7 +166,8 @@ Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const S
     const Place::Scope scope =
         count_of(extents).constant() <= most_private ? Place::Scope::private_ : Place::Scope::local;
     place_ = builder.scratch(scope, dtype_, extents);
-    const bool adds = nest_.combine == Combine::sum || nest_.combine == Combine::prod;
+    // Each lane by itself adds its terms as they come.
+    const bool adds = (nest_.combine == Combine::sum || nest_.combine == Combine::prod) && lanes_ == 1;
     out_of_order_ =
         adds && is_float(dtype_) && !adds_products(nest_) && reads_out_of_order(nest_, builder.ir.places);
     if (is_index(nest_.combine)) {

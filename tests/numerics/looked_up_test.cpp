@@ -86,3 +86,27 @@ TEST_CASE("gradients of images that are nothing but border") {
         }
     cases.run();
 }
+
+TEST_CASE("gradients of several lists of rows of one table, of known and unknown lengths") {
+    PackedCases cases(tested_device());
+    Random random(5);
+    for (const std::int64_t columns : {1, 3, 20})
+        for (const bool known : {true, false}) {
+            const std::int64_t rows = 90;
+            const Expr x = known ? input(float32, Dims{rows, columns}, "x") : matrix("x");
+            std::vector<Expr> inputs{x};
+            std::vector<Array> values{random_array(float32, {rows, columns}, random)};
+            Expr total = sum(sqr(x));
+            for (const std::int64_t terms : {70, 300, 5, 90}) {
+                const std::string name = "i" + std::to_string(terms);
+                const Expr i = known ? input(int32, Dims{terms}, name) : ivector(name);
+                inputs.push_back(i);
+                values.push_back(places({terms}, rows, random));
+                total =
+                    total + sum(tanh(x[i])) * static_cast<double>(terms) + sum(sqr(x[i] - x[rows - 1 - i]));
+            }
+            cases.add(std::to_string(columns) + (known ? ", known" : ", unknown"), inputs, values,
+                      grad(total, x));
+        }
+    cases.run();
+}

@@ -30,3 +30,24 @@ TEST_CASE("masks and small integers in sums, maxima and positions of rows") {
         }
     cases.run(60);
 }
+
+TEST_CASE("short sums of rows of masks and bytes, written out") {
+    PackedCases cases(tested_device());
+    Random random(2);
+    for (const DType dtype : {boolean, uint8, int8})
+        for (const std::int64_t rows : {3, 7, 15})
+            for (const std::int64_t columns : {8, 16, 72}) {
+                const Expr m = input(dtype, Dims{rows, columns}, "m"),
+                           x = input(float32, Dims{rows, columns}, "x"), wide = cast(m, float32);
+                const std::vector<Array> values{dtype == boolean
+                                                    ? random_array(boolean, {rows, columns}, random)
+                                                    : random_array(dtype, {rows, columns}, random, 0, 100),
+                                                random_array(float32, {rows, columns}, random)};
+                const std::string of = fmt::format("{} [{}, {}]", name_of(dtype), rows, columns);
+                cases.add(of + ", sum", {m}, {values[0]}, sum(wide, {0}));
+                cases.add(of + ", scaled", {m, x}, values, sum(wide * x, {0}));
+                cases.add(of + ", chosen", {m, x}, values, sum(where(neq(m, 0), x, -x), {0}));
+                cases.add(of + ", centred", {m}, {values[0]}, wide - mean(wide - 3, {0}));
+            }
+    cases.run(60);
+}
