@@ -82,6 +82,8 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #endif
 // The compiler forgets what it knows of the value.
 #define B_OPAQUE(X) asm volatile("" : "+r"(X))
+// The same of an address of what the task has written before and reads by it.
+#define B_OPAQUE_ADDRESS(X) asm volatile("" : "+r"(X) : : "memory")
 #define B_FN static inline __attribute__((always_inline))
 #define B_COLD static __attribute__((noinline, cold, unused))
 #define B_TABLE static const

@@ -29,6 +29,10 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
     std::vector<ApartRead> found, guarded;
     if (loop.binding != Binding::simd) return found;
     const std::uint64_t lane = loop.variable.symbol_id();
+    const auto stores_in = [&](int place) {
+        return std::any_of(loop.body.begin(), loop.body.end(),
+                           [&](const Stmt& s) { return s.place == place; });
+    };
     for (const Stmt& s : loop.body) {
         // Others bind what is known in the loop alone, or ask whether to read at all.
         if (!is_plain(s)) return {};
@@ -42,9 +46,12 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
                     const bool all_lanes =
                         std::none_of(read.guards.begin(), read.guards.end(),
                                      [&](const Guard& g) { return !lane || depends_on(g, lane); });
-                    const bool is_held = step->is(0) && place.written;  // the value might change
-                    if (read.guards.empty() ? place.written || !is_awkward(std::abs(step->constant()))
-                                            : !all_lanes || is_held || place.scope != Place::Scope::global)
+                    // Compilers take it for granted that what is stored in a buffer is read by its own
+                    // pointer.
+                    const bool is_global = place.scope == Place::Scope::global,
+                               changes = place.written && (is_global || stores_in(read.operand.place()));
+                    if (changes || (read.guards.empty() ? !is_awkward(std::abs(step->constant()))
+                                                        : !all_lanes || !is_global))
                         return;
                     std::vector<ApartRead>& list = read.guards.empty() ? found : guarded;
                     const bool known = std::any_of(list.begin(), list.end(), [&](const ApartRead& r) {

@@ -177,7 +177,7 @@ class Printer {
             case Stmt::Kind::declare: declare(s.place); return;
             case Stmt::Kind::loop: loop(s); return;
             case Stmt::Kind::when:
-                out_.open("if (" + indices_.condition(s.guards) + ") {");
+                out_.open("if (" + condition(s.guards) + ") {");
                 statements(s.body);
                 out_.close();
                 return;
@@ -304,21 +304,21 @@ class Printer {
         out_.close();
     }
 
-    std::string opaque(const std::string& type, const std::string& value) {  // no compiler knows the value
+    std::string opaque(const std::string& type, const std::string& value, const char* how = "B_OPAQUE") {
         const std::string name = fresh("q");
         out_.line(fmt::format("{} {} = {};", type, name, value));
-        out_.line("B_OPAQUE(" + name + ");");
+        out_.line(how + ("(" + name + ");"));
         return name;
     }
 
     void point_at(const ApartRead& read, const Int& variable) {
+        const Place& place = kernel_.places[read.place];
         const std::string first = index(substitute(read.offset, {{variable.symbol_id(), 0}}));
-        const Pointed p = pointed(read, stored_type(kernel_.places[read.place].dtype, cuda_), first,
-                                  indices_.condition(read.guards));
+        const Pointed p = pointed(read, stored_type(place.dtype, cuda_), first, condition(read.guards));
+        const char* how = place.written ? "B_OPAQUE_ADDRESS" : "B_OPAQUE";
+        std::string name = p.is_value ? temporary(p.type, p.value, false) : opaque(p.type, p.value, how);
         used_.insert(read.place);
-        pointers_.push_back({read, p.is_value
-                                       ? temporary(p.type, p.value, false)
-                                       : opaque(p.type, p.value) + "[" + index(read.step * variable) + "]"});
+        pointers_.push_back({read, p.is_value ? name : name + "[" + index(read.step * variable) + "]"});
     }
 
     void turned(const Stmt& s) {
@@ -532,12 +532,12 @@ class Printer {
             case ScalarNode::Kind::read: {
                 std::string text = element(s->operand.place(), s->at, s->guards);
                 if (!s->guards.empty())
-                    text = "(" + indices_.condition(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
+                    text = "(" + condition(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);
             }
             case ScalarNode::Kind::select: {
                 const std::string yes = scalar(s->arguments[0]), no = scalar(s->otherwise);
-                return temporary(s->dtype, "(" + indices_.condition(s->guards) + ") ? " + yes + " : " + no);
+                return temporary(s->dtype, "(" + condition(s->guards) + ") ? " + yes + " : " + no);
             }
             case ScalarNode::Kind::cast: {
                 const Scalar& from = s->arguments[0];
@@ -567,6 +567,7 @@ class Printer {
 
     void forget_statement() { printed_.clear(), printed_vectors_.clear(); }
     std::string index(const Int& x) { return indices_.text(x); }
+    std::string condition(const std::vector<Guard>& guards) { return indices_.condition(guards); }
     std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
 
     const KernelIR& kernel_;
