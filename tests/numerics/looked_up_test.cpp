@@ -2,6 +2,7 @@
 // keep the lookup inside of it. And results without elements behind a border.
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT

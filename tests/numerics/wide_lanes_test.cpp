@@ -1,6 +1,9 @@
 // Reductions in lanes of what bytes and booleans choose or scale: the bytes become wide before the loop.
+#include <fmt/format.h>
+
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
