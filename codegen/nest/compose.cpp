@@ -192,6 +192,24 @@ Scalar named_by_loops(const Scalar& s, const std::vector<Equation>& equations,
 
 }  // namespace
 
+namespace {
+
+// Of a nest whose guards are about to become a choice of values: a choice computes both, so that no element
+// is read where they fail.
+Nest reading_inside(Nest nest) {
+    if (nest.guards.empty()) return nest;
+    const std::vector<Guard> guards = nest.guards;
+    return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        if (s->kind != ScalarNode::Kind::read) return s;
+        for (const Guard& g : guards)
+            if (std::find(s->guards.begin(), s->guards.end(), g) == s->guards.end()) s->guards.push_back(g);
+        if (!s->otherwise) s->otherwise = zero_of(s->dtype);
+        return s;
+    });
+}
+
+}  // namespace
+
 Nest simplify(const Nest& nest) {
     // Prefixes and orders are known by how their loops and guards depend on each other.
     const bool tells = !is_prefix(nest) && !is_order(nest.combine);
@@ -241,6 +259,7 @@ Nest simplify(const Nest& nest) {
             default: break;
         }
         if (neutral || (r.guards.empty() && !nothing)) {
+            if (!nothing) r = reading_inside(std::move(r));
             const Scalar value = nothing ? neutral : scalar_select(r.guards, r.body, neutral);
             r.body = scalar_cast(r.dtype, scalar_cast(r.accumulator, value));
             r.guards.clear();

@@ -1,5 +1,7 @@
 // Values that are looked up for each point of a loop: schedules that turn, unroll or cut the loop have to
 // keep the lookup inside of it. And results without elements behind a border.
+#include <fmt/format.h>
+
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
@@ -128,5 +130,17 @@ TEST_CASE("stencils by rolls along the first axis of arrays of unknown lengths")
         cases.add(of + ", shares and rows of twelve", {y}, {two[1]},
                   logsumexp(softmax(reshape(y[{colon, Slice{0, 6}, Slice{0, 12}}], {-1, 12})), {1}));
     }
+    cases.run();
+}
+
+TEST_CASE("the gradient of a few elements reads none beside them") {
+    PackedCases cases(tested_device());
+    Random random(7);
+    for (const std::int64_t length : {20, 600, 5000})
+        for (const std::int64_t step : {1, 2, 5}) {
+            const Expr x = input(float32, Dims{length}, "x"), i = range(0, 3) * step + 4;
+            cases.add(fmt::format("{} by {}", length, step), {x}, {random_array(float32, {length}, random)},
+                      grad(sum(sqr(x[i])), x));
+        }
     cases.run();
 }
