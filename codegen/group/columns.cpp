@@ -36,8 +36,6 @@ bool is_inlined(const Node& node) {
            (node.op->kind == OpKind::view && node.inputs.size() == 1 && !node.op->is_stored);
 }
 
-double elements_of_operand(const Node& node) { return typical(count_of(node.type.shape)); }
-
 // Copies by what they are of and by the axis that comes last.
 using TransposedCopy = std::pair<const Node*, std::size_t>;
 
@@ -67,7 +65,7 @@ class TermsOfRoot {
                 return;
             const std::optional<std::size_t> axis = column_axis(s, lanes.variable);
             const Node& of = *nodes_[static_cast<std::size_t>(s.operand.value())];
-            const bool wants = axis && evaluations >= often_read * elements_of_operand(of) &&
+            const bool wants = axis && evaluations >= often_read * typical_elements(of) &&
                                (evaluations >= many_elements || apart(s, *axis) > few_shuffles);
             const auto [at, is_new] =
                 axes.emplace(s.operand.value(), wants ? axis : std::optional<std::size_t>());
@@ -145,11 +143,11 @@ class TermsOfRoot {
 
     // Few nodes, and among what they read some matrix with far fewer elements than there are terms.
     bool may_want() {
-        const double all = root_->op->kind == OpKind::map ? elements_of_operand(*root_)
-                                                          : elements_of_operand(*root_->inputs[0]);
+        const double all =
+            root_->op->kind == OpKind::map ? typical_elements(*root_) : typical_elements(*root_->inputs[0]);
         return find_readers() && std::any_of(readers_.begin(), readers_.end(), [&](const auto& entry) {
                    const Node& read = *nodes_[static_cast<std::size_t>(entry.first)];
-                   return read.type.rank() >= 2 && all >= often_read * elements_of_operand(read);
+                   return read.type.rank() >= 2 && all >= often_read * typical_elements(read);
                });
     }
 
@@ -176,14 +174,12 @@ class TermsOfRoot {
 };
 
 NodePtr copy_of(const NodePtr& node, std::size_t last) {
-    std::vector<std::int64_t> axes, back(node->type.shape.size());
+    std::vector<std::int64_t> axes;
     for (std::size_t d = 0; d < node->type.shape.size(); ++d)
         if (d != last) axes.push_back(static_cast<std::int64_t>(d));
     axes.push_back(static_cast<std::int64_t>(last));
-    for (std::size_t d = 0; d < axes.size(); ++d)
-        back[static_cast<std::size_t>(axes[d])] = static_cast<std::int64_t>(d);
     const NodePtr copy = make_transposed_copy(node, axes, node->where);
-    return make_permute(copy, back, node->where);
+    return make_permute(copy, inverse_axes(axes), node->where);
 }
 
 // By reader, then by what it reads: the axis that comes last in the copy.

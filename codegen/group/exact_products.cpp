@@ -20,8 +20,6 @@ namespace bitale {
 
 namespace {
 
-double elements(const Node& node) { return typical(count_of(node.type.shape)); }
-
 // A factor of the product: views of a cast of narrow integers.
 struct Factor {
     NodePtr source;   // before the cast
@@ -54,8 +52,9 @@ NodePtr product_of_floats(const Node& node, const Target& target) {
     if (product->op != mul_op()) return nullptr;
     const std::optional<Factor> a = factor_of(product->inputs[0]), b = factor_of(product->inputs[1]);
     if (!a || !b) return nullptr;
-    const double all = elements(*product);
-    if (all < repeated * elements(*a->source) || all < repeated * elements(*b->source)) return nullptr;
+    const double all = typical_elements(*product);
+    if (all < repeated * typical_elements(*a->source) || all < repeated * typical_elements(*b->source))
+        return nullptr;
     double terms = 1;
     for (const Loop& l : nest_of(node).reduced) terms *= static_cast<double>(l.extent.range().high);
     const double most = terms * a->most * b->most;

@@ -26,8 +26,6 @@ namespace bitale {
 
 namespace {
 
-double elements_of(const Node& node) { return typical(count_of(node.type.shape)); }
-
 // Looking at an index takes about half a nanosecond for a vector of results, sorting one about ten.
 bool is_worth_sorting(const Node& scatter, const Target& target) {
     constexpr double fewest_rows = 32;
@@ -179,13 +177,18 @@ NodePtr by_keys_of_axes(const NodePtr& terms, const NodePtr& list, const Node& s
     return make_node(scatter_op(), {own, keys}, scatter.attributes, scatter.where);
 }
 
-// Of a scatter by several lists of keys, as rules join them: each whose places are known by itself, added to
+// Whether rules have joined scatters to one table into one by several lists of keys.
+bool has_several_lists(const Node& scatter) {
+    const NodePtr &terms = scatter.inputs[0], &keys = scatter.inputs[1];
+    return keys->op == concat_op() && terms->op == concat_op() &&
+           terms->inputs.size() == keys->inputs.size() && terms->attributes == keys->attributes;
+}
+
+// Of a scatter by several lists of keys: each whose places are known by itself, added to
 // that of the others. Null where there are none.
 NodePtr apart_where_known(const Node& scatter) {
     const NodePtr &terms = scatter.inputs[0], &keys = scatter.inputs[1];
-    if (keys->op != concat_op() || terms->op != concat_op() || terms->inputs.size() != keys->inputs.size() ||
-        !(terms->attributes == keys->attributes))
-        return nullptr;
+    if (!has_several_lists(scatter)) return nullptr;
     const auto joined = [&](const Nodes& parts) {
         return parts.size() == 1 ? parts[0] : make_node(concat_op(), parts, keys->attributes, keys->where);
     };
@@ -216,14 +219,13 @@ NodePtr at_places_of_lists(const Node& scatter) {
     constexpr std::size_t most_lists = 8;
     constexpr double rows_of_term = 4;
     const NodePtr &terms = scatter.inputs[0], &keys = scatter.inputs[1];
-    const bool is_joined = keys->op == concat_op() && terms->op == concat_op() &&
-                           terms->inputs.size() == keys->inputs.size() &&
-                           terms->attributes == keys->attributes && keys->inputs.size() <= most_lists;
-    if (!is_joined || list_of_last(scatter)) return at_places(scatter);
+    if (!has_several_lists(scatter) || keys->inputs.size() > most_lists || list_of_last(scatter))
+        return at_places(scatter);
     NodePtr all;
     for (std::size_t k = 0; k < keys->inputs.size(); ++k) {
         const NodePtr& list = keys->inputs[k];
-        if (rows_of_term * elements_of(*list) < typical(scatter.type.shape[0])) return at_places(scatter);
+        if (rows_of_term * typical_elements(*list) < typical(scatter.type.shape[0]))
+            return at_places(scatter);
         const NodePtr own =
             make_node(scatter_op(), {terms->inputs[k], list}, scatter.attributes, scatter.where);
         all = all ? make_node(add_op(), {all, at_places(*own)}, {}, scatter.where) : at_places(*own);

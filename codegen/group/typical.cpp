@@ -73,4 +73,6 @@ double typical_count(const std::vector<Loop>& loops) {
     return n;
 }
 
+double typical_elements(const Node& node) { return typical(count_of(node.type.shape)); }
+
 }  // namespace bitale

@@ -28,6 +28,7 @@
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
+#include "ops/shape/lengths.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -401,11 +402,6 @@ class Decider {
                                        : ends_long_reduction(operand);
         });
         return found;
-    }
-
-    static Shape without_ones(Shape shape) {
-        std::erase_if(shape, [](const Int& n) { return n.is(1); });
-        return shape;
     }
 
     bool only_adds_ones(const Value& value) const {

@@ -20,6 +20,7 @@ namespace bitale {
 // from 128 for each unknown axis.
 double typical(const Int& x);
 double typical_count(const std::vector<Loop>& loops);
+double typical_elements(const Node& node);
 
 struct Value {
     enum class Storage : std::uint8_t {

@@ -13,6 +13,7 @@
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/join.h"
+#include "ops/shape/lengths.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"
 
@@ -31,18 +32,6 @@ std::vector<T> in_order(const std::vector<T>& x, const AxisList& axes) {
     std::vector<T> r;
     for (const std::int64_t axis : axes) r.push_back(x[static_cast<std::size_t>(axis)]);
     return r;
-}
-
-AxisList inverse(const AxisList& axes) {
-    AxisList r(axes.size());
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        r[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
-    return r;
-}
-
-Shape without_ones(Shape shape) {
-    std::erase_if(shape, [](const Int& n) { return n.is(1); });
-    return shape;
 }
 
 // The axes of `base` that x has, in the order of x; axes of length 1 do not count.
@@ -117,7 +106,7 @@ std::optional<Operands> before_transpose(const Match& m) {
     for (const NodePtr& x : r.inputs)
         if (const AxisList* order = order_of(m, x); order && r.order.empty()) r.order = *order;
     if (r.order.empty()) return {};
-    const AxisList back = inverse(r.order);
+    const AxisList back = inverse_axes(r.order);
     for (NodePtr& x : r.inputs) {
         if (x->type.rank() == 0) continue;
         if (x->type.shape.size() != back.size()) return {};
@@ -191,7 +180,7 @@ NodePtr view_then_transpose(const Match& m) {
     const AxisList* order = is_named(root, {"slice", "pad"}) ? order_of(m, root->inputs[0]) : nullptr;
     Attributes attributes = root->attributes;
     if (!order || attributes.find("places")) return nullptr;
-    const AxisList back = inverse(*order);
+    const AxisList back = inverse_axes(*order);
     if (root->op == pad_op()) {
         turn<std::int64_t>(attributes, "before", back);
         turn<std::int64_t>(attributes, "after", back);

@@ -9,6 +9,11 @@ bool never_equal(const Int& a, const Int& b) {
     return difference.low > 0 || difference.high < 0;
 }
 
+Shape without_ones(Shape shape) {
+    std::erase_if(shape, [](const Int& n) { return n.is(1); });
+    return shape;
+}
+
 bool same_points(const Shape& a, const Shape& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const Int& m, const Int& n) { return m.is(1) == n.is(1); });

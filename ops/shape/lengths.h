@@ -14,6 +14,7 @@ bool never_equal(const Int& a, const Int& b);
 // Whether arrays of these shapes have one point for each of the other's, if their lengths fit at all: lengths
 // that a call has to make equal may have other names.
 bool same_points(const Shape& a, const Shape& b);
+Shape without_ones(Shape shape);  // the lengths that are not known to be 1
 // Appends a == b unless the algebra proves it.
 void demand_equal(std::vector<Equality>& into, const Int& a, const Int& b, std::string what);
 // Appends a <= b as max(a, b) == b, unless the algebra proves it; `what` is the whole sentence that says so.

@@ -136,13 +136,6 @@ Type infer_permute(const Nodes& inputs, const Attributes& attributes, Where) {
     return {x.dtype, shape};
 }
 
-std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& axes) {
-    std::vector<std::int64_t> r(axes.size());
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        r[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
-    return r;
-}
-
 Nest nest_permute(const Node& node) {
     std::vector<Loop> loops = loops_over(node.type.shape);
     const std::vector<std::int64_t>& axes = axes_attribute(node.attributes);
@@ -303,7 +296,7 @@ const Op* permute_op() {
         .infer = infer_permute,
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
-                return Nodes{make_permute(g, inverse(axes_attribute(node->attributes)), node->where)};
+                return Nodes{make_permute(g, inverse_axes(axes_attribute(node->attributes)), node->where)};
             },
         .evaluate = evaluate_permute,
         .nest = nest_permute,
@@ -355,6 +348,13 @@ const Op* flip_op() {
         .nest = nest_flip,
     });
     return op;
+}
+
+std::vector<std::int64_t> inverse_axes(const std::vector<std::int64_t>& axes) {
+    std::vector<std::int64_t> r(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        r[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
+    return r;
 }
 
 NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where) {

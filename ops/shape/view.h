@@ -12,6 +12,9 @@ const Op* transposed_copy_op();
 const Op* expand_op();  // x; "shape" (vector<Int>): missing leading axes and axes of length 1 repeat
 const Op* flip_op();    // x; "axis" (int64): reversed along one axis
 
+// The axes of the permute that undoes one.
+std::vector<std::int64_t> inverse_axes(const std::vector<std::int64_t>& axes);
+
 // Nodes at graph level, for gradients and decompositions. Each returns x itself where nothing would change.
 NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where);
 NodePtr make_transposed_copy(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);

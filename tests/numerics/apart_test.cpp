@@ -11,6 +11,8 @@
 #include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -133,4 +135,16 @@ TEST_CASE("functions of columns that a list gives") {
                              arguments);
         }
     }
+}
+
+TEST_CASE("rows of twelve that one task computes and reduces are read apart in its scratch") {
+    PackedCases cases(tested_device());
+    Random random(8);
+    for (const Dims& shape : {Dims{3, 12}, Dims{40, 12}, Dims{200, 6}, Dims{65, 11}}) {
+        const Expr x = input(float32, shape, "x"), y = matrix("y");
+        const Array values = random_array(float32, shape, random);
+        cases.add(text_of(shape) + ", known", {x}, {values}, logsumexp(softmax(x) + x, {1}));
+        cases.add(text_of(shape) + ", unknown", {y}, {values}, logsumexp(softmax(y) + y, {1}));
+    }
+    cases.run();
 }

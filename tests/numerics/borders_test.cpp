@@ -149,3 +149,21 @@ TEST_CASE("borders of images whose size is known at the call alone") {
         }
     }
 }
+
+TEST_CASE("gradients of images that are nothing but border") {
+    PackedCases cases(tested_device());
+    Random random(4);
+    for (const Dims& shape : {Dims{8, 4, 3, 0}, Dims{8, 4, 0, 3}, Dims{0, 4, 3, 3}})
+        for (const bool known : {true, false}) {
+            const Dims filters = shape[3] == 0 ? Dims{1, 4, 4, 2} : Dims{1, 4, 2, 4};
+            const Border border = shape[3] == 0 ? Border(3, 1) : Border(1, 3);
+            const Expr x = known ? input(float32, shape, "x") : tensor4("x"),
+                       w = input(float32, filters, "w");
+            const Expr cost = sum(sqr(conv2d(x, w, {.border_mode = border})));
+            const std::vector<Array> values{zeros(shape), random_array(float32, filters, random)};
+            const std::string of = text_of(shape) + (known ? ", known" : ", unknown");
+            cases.add(of + ", of the image", {x, w}, values, grad(cost, x));
+            cases.add(of + ", of the filters", {x, w}, values, grad(cost, w));
+        }
+    cases.run();
+}

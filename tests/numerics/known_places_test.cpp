@@ -1,5 +1,7 @@
 // Lookups at places that ranges and constants give: as fast as slices where they are known, with a check
 // where they may leave the array, on each device beside loops on the host.
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,6 +11,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -211,4 +215,16 @@ TEST_CASE("stacks of many slices at equal distances are windows") {
                               {"gradient of columns", grad(sum(sqr(columns)) + sum(exp(first)), y), near}});
             CHECK(two({values, both}) == "");
         }
+}
+
+TEST_CASE("the gradient of a few elements reads none beside them") {
+    PackedCases cases(tested_device());
+    Random random(7);
+    for (const std::int64_t length : {20, 600, 5000})
+        for (const std::int64_t step : {1, 2, 5}) {
+            const Expr x = input(float32, Dims{length}, "x"), i = range(0, 3) * step + 4;
+            cases.add(fmt::format("{} by {}", length, step), {x}, {random_array(float32, {length}, random)},
+                      grad(sum(sqr(x[i])), x));
+        }
+    cases.run();
 }

@@ -1,5 +1,5 @@
 // Values that are looked up for each point of a loop: schedules that turn, unroll or cut the loop have to
-// keep the lookup inside of it. And results without elements behind a border.
+// keep the lookup inside of it.
 #include <fmt/format.h>
 
 #include "tests/support/catch.h"
@@ -72,24 +72,6 @@ TEST_CASE("a short sum of columns that are looked up and padded") {
     cases.run();
 }
 
-TEST_CASE("gradients of images that are nothing but border") {
-    PackedCases cases(tested_device());
-    Random random(4);
-    for (const Dims& shape : {Dims{8, 4, 3, 0}, Dims{8, 4, 0, 3}, Dims{0, 4, 3, 3}})
-        for (const bool known : {true, false}) {
-            const Dims filters = shape[3] == 0 ? Dims{1, 4, 4, 2} : Dims{1, 4, 2, 4};
-            const Border border = shape[3] == 0 ? Border(3, 1) : Border(1, 3);
-            const Expr x = known ? input(float32, shape, "x") : tensor4("x"),
-                       w = input(float32, filters, "w");
-            const Expr cost = sum(sqr(conv2d(x, w, {.border_mode = border})));
-            const std::vector<Array> values{zeros(shape), random_array(float32, filters, random)};
-            const std::string of = text_of(shape) + (known ? ", known" : ", unknown");
-            cases.add(of + ", of the image", {x, w}, values, grad(cost, x));
-            cases.add(of + ", of the filters", {x, w}, values, grad(cost, w));
-        }
-    cases.run();
-}
-
 TEST_CASE("gradients of several lists of rows of one table, of known and unknown lengths") {
     PackedCases cases(tested_device());
     Random random(5);
@@ -110,37 +92,6 @@ TEST_CASE("gradients of several lists of rows of one table, of known and unknown
             }
             cases.add(std::to_string(columns) + (known ? ", known" : ", unknown"), inputs, values,
                       grad(total, x));
-        }
-    cases.run();
-}
-
-TEST_CASE("stencils by rolls along the first axis of arrays of unknown lengths") {
-    PackedCases cases(tested_device());
-    Random random(6);
-    for (const Dims& shape : {Dims{1, 40, 30}, Dims{2, 7, 19}, Dims{9, 33, 40}}) {
-        const Expr x = tensor3("x"), y = tensor3("y");
-        const std::vector<Array> one{random_array(float32, shape, random)},
-            two{one[0], random_array(float32, shape, random)};
-        const std::string of = text_of(shape);
-        const Expr centred = x - mean(x, {1, 2}, {.keepdims = true});
-        cases.add(of + ", difference", {x}, one, tanh(x - roll(x, 1, 0)));
-        cases.add(of + ", of centred ones", {x}, one, centred - roll(centred, 1, 0));
-        cases.add(of + ", second", {x, y}, two, roll(x, 1, 0) + roll(y, -1, 0) - 2 * x);
-        cases.add(of + ", gradient", {x}, one, grad(sum(sqr(x - roll(x, 1, 0))), x));
-        cases.add(of + ", shares and rows of twelve", {y}, {two[1]},
-                  logsumexp(softmax(reshape(y[{colon, Slice{0, 6}, Slice{0, 12}}], {-1, 12})), {1}));
-    }
-    cases.run();
-}
-
-TEST_CASE("the gradient of a few elements reads none beside them") {
-    PackedCases cases(tested_device());
-    Random random(7);
-    for (const std::int64_t length : {20, 600, 5000})
-        for (const std::int64_t step : {1, 2, 5}) {
-            const Expr x = input(float32, Dims{length}, "x"), i = range(0, 3) * step + 4;
-            cases.add(fmt::format("{} by {}", length, step), {x}, {random_array(float32, {length}, random)},
-                      grad(sum(sqr(x[i])), x));
         }
     cases.run();
 }

@@ -10,6 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/oracles.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -185,4 +186,21 @@ TEST_CASE("the step of a stencil that many places of the next one read is stored
     };
     const std::string report = function({x}, step(step(x)), {.device = "cpu"}).report(Detail::complete);
     CHECK(report.find("costs too much to compute more than once") != std::string::npos);
+}
+
+TEST_CASE("stencils by rolls along the first axis of arrays of unknown lengths") {
+    PackedCases cases(tested_device());
+    Random random(6);
+    for (const Dims& shape : {Dims{1, 40, 30}, Dims{2, 7, 19}, Dims{9, 33, 40}}) {
+        const Expr x = tensor3("x"), y = tensor3("y");
+        const std::vector<Array> one{random_array(float32, shape, random)},
+            two{one[0], random_array(float32, shape, random)};
+        const std::string of = text_of(shape);
+        const Expr centred = x - mean(x, {1, 2}, {.keepdims = true});
+        cases.add(of + ", difference", {x}, one, tanh(x - roll(x, 1, 0)));
+        cases.add(of + ", of centred ones", {x}, one, centred - roll(centred, 1, 0));
+        cases.add(of + ", second", {x, y}, two, roll(x, 1, 0) + roll(y, -1, 0) - 2 * x);
+        cases.add(of + ", gradient", {x}, one, grad(sum(sqr(x - roll(x, 1, 0))), x));
+    }
+    cases.run();
 }
