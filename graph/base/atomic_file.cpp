@@ -98,6 +98,9 @@ AtomicFile::AtomicFile(std::string path, bool durable) : AtomicFile(Begun(), std
         open_directly();
         return;
     }
+    // A folder's rights allow a name to be replaced, whatever the file's own rights say; who may not write
+    // the file does not want it replaced.
+    if (there && faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail("be written");
     if (there) kept_ = Kept{s.st_mode & 0777, s.st_uid, s.st_gid};
     sweep_unfinished(folder_);
     // Nobody may read the new file who could not read the old one.

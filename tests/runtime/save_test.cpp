@@ -76,7 +76,7 @@ TEST_CASE("a file that is replaced keeps its mode and its owner", "[core][runtim
     const TemporaryFolder folder;
     const std::string path = folder / "private.npy";
     save_npy(path, numbered(3));
-    for (const mode_t mode : {0600u, 0640u, 0444u, 0666u}) {
+    for (const mode_t mode : {0600u, 0640u, 0666u}) {
         REQUIRE(chmod(path.c_str(), mode) == 0);
         save_npy(path, numbered(4));
         CHECK((mode_of(path) & 07777) == mode);
@@ -89,6 +89,29 @@ TEST_CASE("a file that is replaced keeps its mode and its owner", "[core][runtim
     CHECK(s.st_uid == 12345);
     CHECK(s.st_gid == 23456);
     CHECK((s.st_mode & 07777) == 0666);
+}
+
+TEST_CASE("a file that the user may not write is not replaced", "[core][runtime][io]") {
+    const TemporaryFolder folder;
+    const std::string path = folder / "kept.npy";
+    save_npy(path, numbered(3));
+    REQUIRE(chmod(path.c_str(), 0444) == 0);
+    REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && (setegid(65534) != 0 || seteuid(65534) != 0)) _exit(2);
+        try {
+            save_npy(path, numbered(4));
+        } catch (const FileError& e) {
+            _exit(std::string(e.what()).find("cannot be written: Permission denied") == std::string::npos);
+        }
+        _exit(3);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    CHECK(load_npy(path).size() == 3);
+    CHECK(names_in(folder.path()) == std::vector<std::string>{"kept.npy"});
 }
 
 TEST_CASE("devices and pipes are written, not replaced", "[core][runtime][io]") {
