@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nest/planes.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -25,17 +26,6 @@ bool moves_as_one(const Int& x, const Loop& outer, const Loop& inner) {
     const std::optional<Int> far = stride_of(x, outer.variable), near = stride_of(x, inner.variable);
     return far && near && *far == *near * inner.extent && !depends_on(*far, inner.variable.symbol_id()) &&
            !depends_on(*near, outer.variable.symbol_id());
-}
-
-bool in_guards(const Nest& nest, std::uint64_t id) {
-    const auto guarded = [&](const std::vector<Guard>& guards) {
-        return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) { return depends_on(g, id); });
-    };
-    if (guarded(nest.guards)) return true;
-    const auto part = [&](const ScalarNode& s) { return guarded(s.guards); };
-    return any_part(nest.body, part) || std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& l) {
-               return depends_on(l.value, id) || depends_on(l.extent, id);
-           });
 }
 
 // Results of a sum of products that have a factor in common run in tiles, which are found by the loops as
@@ -74,31 +64,6 @@ Nest joined(const Nest& nest, std::size_t outer) {
     r.reduced[outer] = both;
     r.reduced.erase(r.reduced.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
     return r;
-}
-
-// The number by which quotients of the variable are asked for, of where reads are or of a value, if it
-// divides the loop; 0: none.
-std::int64_t divided_by(const Nest& full, const Loop& loop, const ShapeOf& shape_of) {
-    const std::uint64_t id = loop.variable.symbol_id();
-    if (!id || !loop.extent.is_constant() || in_guards(full, id)) return 0;
-    const std::int64_t extent = loop.extent.constant();
-    std::int64_t least = extent;
-    bool plain = true;
-    const auto look = [&](const Int& x) {
-        for (const Int::Term& t : x.terms())
-            for (const AtomPtr& a : t.atoms) {
-                if (a->kind == Atom::Kind::symbol || !(depends_on(a->a, id) || depends_on(a->b, id)))
-                    continue;
-                const bool by_number = a->kind == Atom::Kind::floordiv && a->a.symbol_id() == id &&
-                                       a->b.is_constant() && a->b.constant() > 1 &&
-                                       extent % a->b.constant() == 0;
-                plain = plain && by_number;
-                if (by_number) least = std::min(least, a->b.constant());
-            }
-    };
-    for_each_read(full.body, [&](const ScalarNode& s) { look(offset_of(s, shape_of)); });
-    for_each_index(full.body, look);
-    return plain && least < extent ? least : 0;
 }
 
 // Elements that share bytes are read by loops over their planes and over what each of these has. The loop

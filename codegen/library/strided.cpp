@@ -8,6 +8,7 @@
 #include "codegen/group/values.h"
 #include "codegen/library/gemm.h"
 #include "codegen/nest/access.h"
+#include "codegen/nest/planes.h"
 #include "codegen/nest/product.h"
 
 namespace bitale {
@@ -82,7 +83,7 @@ std::optional<Stored> stored(const Int& along_rows, const Int& rows, const Int& 
 
 class Matcher {
   public:
-    Matcher(const Nest& nest, const ShapeOf& shape_of) : nest_(nest), shape_of_(shape_of) {}
+    Matcher(Nest nest, const ShapeOf& shape_of) : nest_(std::move(nest)), shape_of_(shape_of) {}
 
     std::optional<LibraryCall> run() {
         if (!adds_products(nest_) || nest_.accumulator != nest_.dtype || !nest_.guards.empty() ||
@@ -190,7 +191,7 @@ class Matcher {
         return LibraryCall{call, {swapped ? right : left, swapped ? left : right}, {}, {}};
     }
 
-    const Nest& nest_;
+    const Nest nest_;
     const ShapeOf& shape_of_;
     Int first_a_, first_b_;
     std::vector<Axis> results_, sums_;
@@ -200,7 +201,7 @@ class Matcher {
 
 std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
     if (!has_products_of(nest.dtype, target)) return {};
-    return Matcher(nest, shape_of).run();
+    return Matcher(with_results_in_planes(nest, shape_of), shape_of).run();
 }
 
 }  // namespace bitale
