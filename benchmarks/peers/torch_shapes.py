@@ -247,10 +247,14 @@ def weighted_mean(k, style, compiled):
 
 def attention(k, style, compiled):
     shape = [k["heads"], k["length"], k["width"]]
-    q, keys, v = (floats(shape, salt) for salt in (1, 2, 3))
+    shared = k.get("shared", 1)
+    q = floats(shape, 1)
+    keys, v = (floats([k["heads"] // shared, *shape[1:]], salt) for salt in (2, 3))
     scale = k["width"]**-0.5
 
     def value(q, keys, v):
+        if shared > 1:
+            keys, v = keys.repeat_interleave(shared, 0), v.repeat_interleave(shared, 0)
         return torch.bmm(torch.softmax(torch.bmm(q * scale, keys.transpose(1, 2)), -1), v)
 
     if k["pass"] == "forward":

@@ -43,16 +43,18 @@ Updates batched_product(const Json& row, Given& given) {
 Updates attention(const Json& row, Given& given) {
     const std::int64_t heads = row.at("heads"), length = row.at("length"), width = row.at("width");
     const auto written = row.at("written").get<std::string>();
-    const Dims shape{heads, length, width};
-    const Expr q = given(floats(shape, 1), "q"), k = given(floats(shape, 2), "k"),
-               v = given(floats(shape, 3), "v");
-    const Expr scores = batched(q, k, true, heads, written) / std::sqrt(static_cast<float>(width));
-    const Expr y = batched(softmax(scores), v, false, heads, written);
+    const std::int64_t shared = row.value("shared", std::int64_t{1});  // heads of queries for each of keys
+    const Dims shape{heads, length, width}, of_keys{heads / shared, length, width};
+    const Expr q = given(floats(shape, 1), "q"), k = given(floats(of_keys, 2), "k"),
+               v = given(floats(of_keys, 3), "v");
+    const auto each = [&](const Expr& x) { return shared == 1 ? x : repeat(x, shared, 0); };
+    const Expr scores = batched(q, each(k), true, heads, written) / std::sqrt(static_cast<float>(width));
+    const Expr y = batched(softmax(scores), each(v), false, heads, written);
     Updates updates{result(shape, y)};
     if (row.at("pass") == "forward") return updates;
     const auto gradients = grad(sum(y * given(floats(shape, 4), "gradient")), {q, k, v});
     for (std::size_t i = 0; i < gradients.size(); ++i)
-        updates.push_back(result(shape, gradients[i], "gradient" + std::to_string(i)));
+        updates.push_back(result(i == 0 ? shape : of_keys, gradients[i], "gradient" + std::to_string(i)));
     return updates;
 }
 

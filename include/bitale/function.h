@@ -121,7 +121,8 @@ struct Profile {
     struct Row {
         std::string kernel;  // what it computes: "conv2d + max_pool + relu"
         std::int64_t calls = 0;
-        double seconds = 0;   // of all calls
+        // Of all calls. On a CPU the first one counts as much as the second one: libraries compile in it.
+        double seconds = 0;
         std::string where{};  // the statements that it computes: "dot at net.cpp:12, add at net.cpp:12"
         int number = 0;       // in report()
         std::string name{};   // in kernels() and in a dump: "k_0123456789abcdef", "gemm"

@@ -121,11 +121,54 @@ TEST_CASE("parts of tensors are multiplied where they lie") {
     }
 }
 
+TEST_CASE("heads that share keys and values") {
+    // Images, heads, places, channels; [heads of queries, of keys, places].
+    const auto check = [](std::int64_t heads, std::int64_t of_keys, std::int64_t places, bool known) {
+        const std::int64_t images = 3, channels = 16, shared = heads / of_keys;
+        const auto image = [&](std::int64_t count, const char* name) {
+            return known ? input(float32, {images, count, places, channels}, name) : input(float32, 4, name);
+        };
+        const Expr q = image(heads, "q"), k = image(of_keys, "k"), v = image(of_keys, "v");
+        // All copies of a head follow each other, or all heads are repeated as a whole.
+        for (const bool follow : {true, false}) {
+            const auto copies = [&](const Expr& x) {
+                return follow ? repeat(x, shared, 1) : concatenate(std::vector<Expr>(shared, x), 1);
+            };
+            const Expr scores = matmul(q, transpose(copies(k), {0, 1, 3, 2})) / 4;
+            const Expr y = matmul(softmax(scores), copies(v));
+            std::vector<Expr> all{scores, y, matmul(transpose(copies(v), {0, 1, 3, 2}), copies(k))};
+            const std::vector<Expr> gradients = grad(sum(sqr(y)), {q, k, v});
+            all.insert(all.end(), gradients.begin(), gradients.end());
+            Random random(4);
+            const std::vector<Array> arguments{
+                random_array(float32, {images, heads, places, channels}, random, -1, 1),
+                random_array(float32, {images, of_keys, places, channels}, random, -1, 1),
+                random_array(float32, {images, of_keys, places, channels}, random, -1, 1)};
+            const Results expected = function({q, k, v}, all, {.device = "reference"}).call(arguments);
+            const Results got = function({q, k, v}, all, {.device = tested_device()}).call(arguments);
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                INFO(fmt::format("{} heads, {} of keys, {} places, {}, {}, result {}", heads, of_keys, places,
+                                 known ? "known" : "unknown", follow ? "repeated" : "in turn", i));
+                CHECK(difference(got[i], expected[i], {.of_largest = 1e-5}) == "");
+            }
+        }
+    };
+    check(8, 2, 64, true);
+    check(6, 2, 33, false);
+    check(6, 3, 5, true);
+    check(4, 1, 40, true);
+    check(5, 5, 17, false);
+}
+
 TEST_CASE("a library computes many products, and those whose matrices overlap are generated") {
     if (!gemm_library().present || !options().enabled("onednn")) return;
     const Expr x = input(float32, {8, 128, 64}, "x"), y = input(float32, {8, 128, 64}, "y");
     CHECK(calls(sum(expand_dims(x, 2) * expand_dims(y, 1), {3}), {x, y}, "for each of 8 products"));
     CHECK(calls(matmul(transpose(x, {0, 2, 1}), y), {x, y}, "for each of 8 products"));
+    // Four matrices by each of these are one that is four times as long.
+    const Expr few = input(float32, {2, 128, 64}, "few");
+    CHECK(calls(matmul(x, transpose(repeat(few, 4, 0), {0, 2, 1})), {x, few},
+                "c[512, 128] = a . b transposed over 64, for each of 2 products"));
     // The gradient of weights that images are multiplied by: over images and places.
     const Expr images = input(float32, {8, 96, 400}, "images"), after = input(float32, {8, 64, 400}, "after");
     const Expr of_weights = sum(expand_dims(after, 2) * expand_dims(images, 1), {0, 3});
