@@ -249,6 +249,8 @@ class Chooser {
         const Nest nest = through_views(value.nest);
         std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
+        if (call && target_.library_in_tasks && reads_part(*call))
+            if (std::optional<LibraryCall> in_place = match_strided(nest, shape, target_)) return in_place;
         if (call || !target_.library_in_tasks) return call;
         if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand.value())))
             return match_strided(nest, shape, target_);
@@ -260,6 +262,14 @@ class Chooser {
                                                                            : nullptr;
                                                             }))),
                              shape, target_);
+    }
+
+    // Whether an operand is a view, as a row of a larger array is, that would be copied for the call.
+    bool reads_part(const LibraryCall& call) {
+        return std::any_of(call.operands.begin(), call.operands.end(), [&](int operand) {
+            const Value& value = at(operand);
+            return is_view(value) && !stored_anyway(value);
+        });
     }
 
     // Each product of those that are added up is a call of its own, which small ones spend on the call.

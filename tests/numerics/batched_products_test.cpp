@@ -178,6 +178,8 @@ TEST_CASE("a library computes many products, and those whose matrices overlap ar
     CHECK(calls(matmul(x, w), {x, w}, "c[1024, 96]"));
     const Expr more = input(float32, {4, 512, 64}, "more");
     CHECK(calls(dot(more[3], w), {more, w}, "c[512, 96]"));
+    // A head at a time: rows of the tensors are no copies.
+    CHECK(calls(dot(more[1], transpose(more[2])), {more}, "c[512, 512] = a . b transposed over 64"));
     // A stack of all windows of a vector: rows that share memory.
     const Expr v = input(float32, {1024}, "v"), many = input(float32, {64, 96}, "many");
     std::vector<Expr> terms;
