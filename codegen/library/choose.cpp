@@ -250,7 +250,9 @@ class Chooser {
         std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
         if (call && target_.library_in_tasks && reads_part(*call))
-            if (std::optional<LibraryCall> in_place = match_strided(nest, shape, target_)) return in_place;
+            if (std::optional<LibraryCall> in_place = match_strided(nest, shape, target_);
+                in_place && std::get<GemmCall>(in_place->call).strides->batches.empty())
+                return in_place;
         if (call || !target_.library_in_tasks) return call;
         if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand.value())))
             return match_strided(nest, shape, target_);
