@@ -57,18 +57,6 @@ Attributes substitute(const Attributes& attributes, const Substitution& lengths)
     return mapped(attributes, [&](const Int& x) { return substitute(x, lengths); });
 }
 
-NodePtr copied(const NodePtr& node, Nodes inputs, Attributes attributes) {
-    NodePtr made = make_node(node->op, std::move(inputs), std::move(attributes), node->where, node->name);
-    if (!node->origins.empty() || !node->rules.empty() || !node->title.empty() || node->of_gradient) {
-        auto* fresh = const_cast<Node*>(made.get());  // not shared yet
-        fresh->of_gradient = node->of_gradient;
-        fresh->title = node->title;
-        fresh->origins = node->origins;
-        fresh->rules = node->rules;
-    }
-    return made;
-}
-
 // Lengths of `old` that are symbols now equal those of `now`.
 void unify(const Node& old, const NodePtr& now, Substitution& lengths) {
     const Shape &before = old.type.shape, &after = now->type.shape;
@@ -82,15 +70,27 @@ void unify(const Node& old, const NodePtr& now, Substitution& lengths) {
 
 }  // namespace
 
+NodePtr with_attributes(const NodePtr& node, Nodes inputs, Attributes attributes) {
+    NodePtr made = make_node(node->op, std::move(inputs), std::move(attributes), node->where, node->name);
+    if (!node->origins.empty() || !node->rules.empty() || !node->title.empty() || node->of_gradient) {
+        auto* fresh = const_cast<Node*>(made.get());  // not shared yet
+        fresh->of_gradient = node->of_gradient;
+        fresh->title = node->title;
+        fresh->origins = node->origins;
+        fresh->rules = node->rules;
+    }
+    return made;
+}
+
 NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths) {
-    return copied(node, std::move(inputs),
-                  lengths.empty() ? node->attributes : substitute(node->attributes, lengths));
+    return with_attributes(node, std::move(inputs),
+                           lengths.empty() ? node->attributes : substitute(node->attributes, lengths));
 }
 
 NodePtr with_lengths(const NodePtr& node, Nodes inputs, const std::function<Int(const Int&)>& lengths) {
     Attributes attributes = mapped(node->attributes, lengths);
     const bool stays = inputs == node->inputs && attributes == node->attributes;
-    return stays ? node : copied(node, std::move(inputs), std::move(attributes));
+    return stays ? node : with_attributes(node, std::move(inputs), std::move(attributes));
 }
 
 Rebuilding::Rebuilding(std::function<bool(const Node&)> stays, Substitution lengths)

@@ -13,6 +13,7 @@
 #include "graph/walk/import.h"
 #include "graph/walk/verify.h"
 #include "ops/rules/dropout_masks.h"
+#include "ops/rules/join_axes.h"
 #include "ops/rules/rules.h"
 
 namespace bitale {
@@ -40,6 +41,7 @@ std::vector<Pass> passes_of(Interner& interner) {
         rule_pass(decompose_rules(), interner),
         rule_pass(specialize_rules(), interner),
         {"mask-by-dropout", mask_by_dropout},
+        {"join-axes", join_axes},
     };
 }
 

@@ -1,0 +1,14 @@
+// Neighbouring axes that everything walks as one, behind an axis that is reduced or scanned, are one axis:
+// the mean over time of [times, points, 3] is that of [times, 3 * points]. What runs in the lanes of
+// registers, and what tasks are cut of, is then as long as it can be, whatever shape the program gives it.
+#pragma once
+
+#include "graph/ir/graph.h"
+
+namespace bitale {
+
+// Elementwise ops, reductions, scans, broadcasts, slices, joins, transposes and views that keep two axes side
+// by side carry the joined axis along. Leaves are reshaped to it, results back.
+void join_axes(Graph& graph);
+
+}  // namespace bitale
