@@ -453,7 +453,8 @@ class Grouper {
         }
     }
 
-    // Those of some members that another one reads, or that these read.
+    // Those of some members that another one reads, or that these read: also through values of which the task
+    // makes copies.
     std::set<int> read_by(int number, std::vector<int>::const_iterator begin,
                           std::vector<int>::const_iterator end) const {
         std::set<int> found;
@@ -461,7 +462,7 @@ class Grouper {
         while (!open.empty()) {
             const int reader = open.back();
             open.pop_back();
-            for_each_read(result_.nests[reader], [&](const ScalarNode& s) {
+            for_each_read(fully_composed_nest(values_, reader), [&](const ScalarNode& s) {
                 const int v = s.operand.value();
                 if (std::find(begin, end, v) != end && found.insert(v).second) open.push_back(v);
             });

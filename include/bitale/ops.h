@@ -332,10 +332,10 @@ class RandomStream {
   public:
     explicit RandomStream(std::uint64_t seed, Where where = Where::current());
     // Uniform in [low, high), float32, in steps of (high - low) / 2^24. Lengths are integers, or integer
-    // expressions known at the call. Throws Error unless low < high.
+    // expressions known at the call. Throws Error unless low < high, and high - low is finite in float32.
     Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1,
                  Where where = Where::current());
-    // Normal, float32. Throws Error for a negative deviation.
+    // Normal, float32. Throws Error for a negative deviation, and where one of them is not finite in float32.
     Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1,
                 Where where = Where::current());
     // The update that increments the counter: for a function that does not draw from the stream, or in spite

@@ -24,7 +24,8 @@ Array full_of(const Dims& shape, double value, DType dtype = float32);
 Array glorot_uniform(const Dims& shape, std::uint64_t seed);
 // Initial weights, normal with deviation sqrt(2 / fan_in), float32, for the same shapes. He et al. 2015.
 Array he_normal(const Dims& shape, std::uint64_t seed);
-// Uniform random values in [low, high), float32. Throws Error for low > high.
+// Uniform random values in [low, high), float32. Throws Error for low > high, and for bounds that are not
+// finite in float32.
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed);
 // The numbers 0, 1, ... count - 1 in a random order, int64 [count].
 Array permutation(std::int64_t count, std::uint64_t seed);
@@ -143,7 +144,8 @@ Expr global_norm(const Grads& grads, Where where = Where::current());
 // Clipped gradients, for a limit above 0 (Error). by_value: each number into [-limit, limit]. by_norm: each
 // gradient whose norm is above the limit, times limit / norm. by_global_norm: if global_norm is above the
 // limit, all gradients times limit / global_norm (Pascanu et al. 2013). TensorFlow's functions of these
-// names. NaN stays NaN, and an infinite norm makes everything that it scales NaN.
+// names. NaN stays NaN, and an infinite norm makes everything that it scales NaN: in float32 also that of
+// gradients above 1.8e19, whose squares are infinite. An infinite limit changes nothing.
 Grads clip_by_value(const Grads& grads, double limit, Where where = Where::current());
 Grads clip_by_norm(const Grads& grads, double limit, Where where = Where::current());
 Grads clip_by_global_norm(const Grads& grads, double limit, Where where = Where::current());

@@ -156,6 +156,9 @@ Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double hi
     if (!(static_cast<float>(low) < static_cast<float>(high)))
         throw Error(where, "uniform: the interval from " + number_text(low) + " to " + number_text(high) +
                                " is empty in float32");
+    if (!std::isfinite(static_cast<float>(high - low)))
+        throw Error(where, "uniform: the interval from " + number_text(low) + " to " + number_text(high) +
+                               " is longer than float32 can say; its length is at most 3.4e38");
     const auto key = static_cast<std::int64_t>(philox::key_of(seed_, next_draw()));
     return apply(uniform_op(), {Expr(counter_, where)},
                  {{"key", key}, {"shape", lengths(shape, "uniform", where)}, {"low", low}, {"high", high}},
@@ -167,6 +170,9 @@ Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double hi
 Expr RandomStream::normal(const std::vector<Expr>& shape, double mean, double deviation, Where where) try {
     if (!(deviation >= 0))
         throw Error(where, "normal: the deviation must be at least 0, but is " + number_text(deviation));
+    if (!std::isfinite(static_cast<float>(mean)) || !std::isfinite(static_cast<float>(deviation)))
+        throw Error(where, "normal: mean and deviation must be finite in float32, but are " +
+                               number_text(mean) + " and " + number_text(deviation));
     const auto key = static_cast<std::int64_t>(philox::key_of(seed_, next_draw()));
     return apply(
         normal_op(), {Expr(counter_, where)},

@@ -10,6 +10,7 @@
 #include "ops/reduce/gradients.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/join.h"
+#include "ops/shape/slice.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -38,6 +39,7 @@ bool gives_integers(const Node& node) {
     if (node.op == pad_op() && node.attributes.get<double>("value") != 0) return false;
     // The other parts keep the dtype that the first one would lose.
     if (node.op == concat_op() && node.inputs.size() > 1) return false;
+    if (node.op == set_slice_op() || node.op == set_rows_op()) return false;
     return std::none_of(node.inputs.begin() + 1, node.inputs.end(),
                         [](const NodePtr& x) { return is_float(x->type.dtype); });
 }

@@ -59,6 +59,14 @@ bool all_zero(const AxisList& widths) {
     return true;
 }
 
+// Whether each length is that of the longer shape or known to be 1: between the two there may be a length of
+// which a call has to find that it is 1.
+bool repeats_ones(const Shape& from, const Shape& to) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+        if (!from[i].is(1) && !(from[i] == to[i + to.size() - from.size()])) return false;
+    return true;
+}
+
 }  // namespace
 
 std::vector<Rule> view_rules() {
@@ -77,7 +85,8 @@ std::vector<Rule> view_rules() {
          [x](const Match& m) { return make_expand(m[x], m.root()->type.shape, m.root()->where); }, Tag::exact,
          [x](const Match& m) { return m[x]->type.rank() == 0 && m.root()->type.rank() > 0; }},
         {"expand-same", expand(x), x, Tag::exact, same_shape},
-        {"expand-expand", expanded, expand(x).like(expanded)},
+        {"expand-expand", expanded, expand(x).like(expanded), Tag::exact,
+         [=](const Match& m) { return repeats_ones(m[x]->type.shape, m.root()->type.shape); }},
         {"permute-same", permuted, x, Tag::exact,
          [=](const Match& m) {
              const auto& axes = m[permuted]->attributes.get<AxisList>("axes");

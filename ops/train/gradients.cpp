@@ -104,9 +104,16 @@ Grads penalty(const char* name, const std::vector<Shared>& params, double streng
     return r;
 }
 
+// Whether the floats of x have numbers above the limit.
+bool exceeds(const Expr& x, double limit) {
+    return x.dtype() == float64 ? limit < std::numeric_limits<double>::infinity()
+                                : limit < std::numeric_limits<float>::max();
+}
+
 // limit / max(norm, limit): 1 up to the limit. An infinite norm says nothing of the gradients' proportions.
 Term shrinking(const Term& norm, double limit) {
     const Where where = norm.where;
+    if (!exceeds(norm.x, limit)) return {literal(1, where), where};
     const Term most = compose(maximum_op(), {norm.x, literal(limit, where)}, where);
     const double inf = std::numeric_limits<double>::infinity();
     const Term is_finite = compose(lt_op(), {norm.x, literal(inf, where)}, where);
@@ -295,7 +302,8 @@ Expr global_norm(const Grads& grads, Where where) try {
 Grads clip_by_value(const Grads& grads, double limit, Where where) try {
     require_limit(limit, "clip_by_value", where);
     return mapped(grads, where, [&](const Shared&, const Term& g) {
-        return compose(clip_op(), {g.x, literal(-limit, where), literal(limit, where)}, where);
+        if (!exceeds(g.x, limit)) return g;
+        return Term(compose(clip_op(), {g.x, literal(-limit, where), literal(limit, where)}, where));
     });
 } catch (const std::bad_alloc&) {
     expressing.fail();

@@ -2,8 +2,10 @@
 // everywhere.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -84,9 +86,18 @@ Array uniform_values(const Dims& shape, double low, double high, std::uint64_t s
     if (!(low <= high))
         throw Error(fmt::format(
             "uniform_values: there is no number from {} to {}; give the smaller bound first", low, high));
+    const auto first = static_cast<float>(low), end = static_cast<float>(high);
+    if (!std::isfinite(first) || !std::isfinite(end))
+        throw Error(
+            fmt::format("uniform_values: float32 does not have all numbers from {} to {}; give finite "
+                        "bounds of at most 3.4e38",
+                        low, high));
+    // Rounding to float32 may reach the end of the interval.
+    const double most = std::max(first, std::nextafter(end, -std::numeric_limits<float>::infinity()));
     const std::uint64_t key = key_of(seed, Stream::uniform);
-    return filled(
-        shape, [&](std::uint64_t i) { return low + (high - low) * philox::unit(philox::word(key, 0, i)); });
+    return filled(shape, [&](std::uint64_t i) {
+        return std::min(low + (high - low) * philox::unit(philox::word(key, 0, i)), most);
+    });
 }
 
 Array glorot_uniform(const Dims& shape, std::uint64_t seed) {

@@ -166,3 +166,24 @@ TEST_CASE("few rows times matrices of bytes") {
         }
     }
 }
+
+TEST_CASE("sums of bytes, a part of which is set after they are widened") {
+    Random random(41);
+    const Expr i = lscalar("i");
+    for (const DType dtype : {uint8, int8, boolean})
+        for (const DType wide : {int16, int64, float32}) {
+            INFO(name_of(dtype) << " as " << name_of(wide));
+            const Expr b = input(dtype, {7, 5}, "b"), w = cast(b, wide), set = cast(Expr(300), wide);
+            const std::vector<Expr> all{sum(set_subtensor(w, {Slice{0, 2}}, set), 1),
+                                        sum(inc_subtensor(w, {Slice{0, 2}}, set), 0),
+                                        mean(set_subtensor(w, {i}, set), 1), sum(inc_subtensor(w, {i}, set))};
+            const Array bytes = random_array(dtype, {7, 5}, random, -100, 200);
+            const std::vector<Array> arguments{bytes, Array(std::int64_t{3})};
+            const Results got = function({b, i}, all, {.device = tested_device()}).call(arguments),
+                          expected = function({b, i}, all, {.device = "reference"}).call(arguments);
+            for (std::size_t k = 0; k < all.size(); ++k) {
+                INFO("number " << k);
+                CHECK(difference(got[k], expected[k], {.of_largest = 1e-6}) == "");
+            }
+        }
+}

@@ -98,3 +98,33 @@ TEST_CASE("a sum that one loop computes with another one follows what it reads")
         CHECK(both({random_array(float32, {5, 1}, random), random_array(float32, {1, 4}, random)}) == "");
     }
 }
+
+// A task makes copies of what the later sums read, which are computed from earlier ones.
+TEST_CASE("products of second derivatives of normalised rows") {
+    Random random(23);
+    const ReduceOptions kept{.keepdims = true};
+    for (const DType dtype : {float32, float64})
+        for (const Dims& shape : {Dims{4, 5}, Dims{3, 20}, Dims{100, 5}})
+            for (const bool known : {true, false}) {
+                INFO(name_of(dtype) << " " << shape[0] << " x " << shape[1]
+                                    << (known ? ", known" : ", unknown"));
+                const Expr x = known ? input(dtype, shape, "x") : input(dtype, 2, "x"),
+                           u = known ? input(dtype, shape, "u") : input(dtype, 2, "u");
+                std::vector<Expr> all;
+                for (const Expr& y : {x / sum(sqr(x), 1, kept), exp(x) / (sum(exp(x), 1, kept) + 0.5F),
+                                      x / (mean(sqr(x), 1, kept) + 0.1F), x * sum(x, 1, kept)}) {
+                    const Expr first = grad(sum(sqr(y)), x);
+                    all.push_back(grad(sum(first * u), x));
+                    all.push_back(grad(sum(sin(first)), x));
+                }
+                const std::vector<Array> arguments{random_array(dtype, shape, random, 0.5, 2),
+                                                   random_array(dtype, shape, random, -1, 1)};
+                const Results got = function({x, u}, all, here()).call(arguments),
+                              expected = function({x, u}, all, {.device = "reference"}).call(arguments);
+                for (std::size_t k = 0; k < all.size(); ++k) {
+                    INFO("number " << k);
+                    CHECK(difference(got[k], expected[k], {.of_largest = dtype == float32 ? 1e-3 : 1e-10}) ==
+                          "");
+                }
+            }
+}

@@ -99,6 +99,12 @@ TEST_CASE("glorot and he scale with the fans") {
     CHECK_FALSE(same(matrix, glorot_uniform({300, 100}, 2)));
     const Array range = uniform_values({1000}, -2, 6, 3);
     for (const double v : range.to_vector<double>()) REQUIRE((v >= -2 && v < 6));
+    // Rounding to float32 does not reach the end.
+    const Array narrow = uniform_values({200000}, 1000, 1001, 3);
+    for (const double v : narrow.to_vector<double>()) REQUIRE((v >= 1000 && v < 1001));
+    CHECK(uniform_values({3}, 2, 2, 1).to_vector<float>() == std::vector<float>{2, 2, 2});
+    CHECK_THROWS_AS(uniform_values({2}, 0, 1e300, 1), Error);
+    CHECK_THROWS_AS(uniform_values({2}, 0, std::numeric_limits<double>::infinity(), 1), Error);
     CHECK_THROWS_AS(glorot_uniform({3}, 1), ShapeError);
     CHECK_THROWS_AS(he_normal({3, 3, 3}, 1), ShapeError);
 }

@@ -103,6 +103,9 @@ TEST_CASE("scalars enter maps as they are, repetition comes last") {
     CHECK(canonical(exp(broadcast_to(s, {x.length(0)}))) == "expand(exp(s))");
     CHECK(canonical(x + broadcast_to(s, {x.length(0)})) == "add(x, s)");
     CHECK(canonical(broadcast_to(reshape(s, {1, 1}), {2, 3})) == "expand(s)");
+    // A call has to find that the slice has a row before it is repeated.
+    CHECK(canonical(broadcast_to(broadcast_to(m[Slice{0, 1}], {1, 20}), {4, 20})) ==
+          "expand(expand(slice(m)))");
     CHECK(canonical(exp(expand_dims(x, 0) + expand_dims(x, 0) * 0)).find("expand") == std::string::npos);
 }
 

@@ -256,6 +256,24 @@ TEST_CASE("what is not a number stays so in clipped gradients, and zeros stay ze
     }
 }
 
+TEST_CASE("a limit that no float is above clips nothing") {
+    for (const std::string& device : devices)
+        for (const DType dtype : {float32, float64})
+            for (const double limit : {std::numeric_limits<double>::infinity(), 1e39}) {
+                if (dtype == float64 && limit == 1e39) continue;
+                const Shared w = shared(zeros({3}, dtype), "w");
+                const Expr x = input(dtype, {3}, "x");
+                const Grads g = gradients(sum(w * x), {w});
+                Function f = function(
+                    {x},
+                    {clip_by_value(g, limit)[0], clip_by_norm(g, limit)[0], clip_by_global_norm(g, limit)[0]},
+                    on(device));
+                const Array values = Array(std::vector<float>{1e30F, -2, 0}).as(dtype);
+                const Results got = f(values);
+                for (const std::size_t k : {0, 1, 2}) CHECK(same(got[k], values));
+            }
+}
+
 TEST_CASE("gradients of several calls add up to those of one") {
     for (const std::string& device : devices) {
         INFO(device);
