@@ -401,7 +401,19 @@ def logistic(k, style, compiled):
     return step
 
 
-OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
+def columns_in_turn(k, style, compiled):
+    x = floats(k["shape"], 1)
+
+    def step():
+        y = torch.zeros(k["shape"][0])
+        for i in range(k["shape"][1]):
+            y = 0.9 * y + torch.sqrt(torch.abs(x[:, i] * y + 1))
+        return y
+
+    return step
+
+
+OPS = {"reduce": reduction, "columns_in_turn": columns_in_turn, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
        "topk_gradient": gradient_of_topk, "conv": convolution, "pool": pooling, "conv_pool": pooling_behind,
        "lookup": lookup, "windows": windows, "product": product, "one_hot": one_hot,
        "integer_product": integer_product, "distances": distances, "batched": batched_product, "weighted_mean": weighted_mean,

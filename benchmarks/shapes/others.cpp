@@ -63,6 +63,15 @@ Updates doubled(const Json& row, Given& given) {
     return {result(shape, given(floats(shape, 1), "x") * 2)};
 }
 
+// Each column by itself, as a recurrence over the steps of many paths reads them.
+Updates columns_in_turn(const Json& row, Given& given) {
+    const Dims shape = dims_of(row.at("shape"));
+    const Expr x = given(floats(shape, 1), "x");
+    Expr y = zeros({shape[0]});
+    for (std::int64_t k = 0; k < shape[1]; ++k) y = 0.9F * y + sqrt(abs(x[{colon, k}] * y + 1));
+    return {result({shape[0]}, y)};
+}
+
 Updates crossentropy(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
     const Expr logits = given(floats(shape, 1), "logits"),
@@ -86,6 +95,7 @@ Updates others(const Json& row, Given& given) {
     if (op == "windows") return windows(row, given);
     if (op == "concatenate") return concatenation(row, given);
     if (op == "double") return doubled(row, given);
+    if (op == "columns_in_turn") return columns_in_turn(row, given);
     if (op == "crossentropy") return crossentropy(row, given);
     if (op == "random") return random(row);
     return {};

@@ -12,11 +12,12 @@ namespace bitale {
 
 namespace {
 
-// Steps within a line or two, for which there are no instructions.
-bool is_awkward(std::int64_t step) {
-    constexpr std::int64_t longest = 16;
-    return step > 3 && step <= longest && (step & (step - 1)) != 0;
-}
+constexpr std::int64_t longest_group = 16;  // elements of a line or two
+
+bool is_power(std::int64_t step) { return (step & (step - 1)) == 0; }
+
+// Steps for which there are no instructions.
+bool is_awkward(std::int64_t step) { return step > 3 && step <= longest_group && !is_power(step); }
 
 bool is_plain(const Stmt& s) {
     return s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate || s.kind == Stmt::Kind::declare ||
@@ -89,7 +90,8 @@ std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>&
         const std::optional<Int> step = stride_of(offset_of(place, at), loop.variable);
         if (!step || !step->is_constant()) return;
         const std::int64_t n = step->constant();
-        if (n > 1 && (n & (n - 1)) == 0 && n * bytes_of(place.dtype) >= register_bytes) found.insert(n);
+        const bool is_group = n > 1 && is_power(n) && n * bytes_of(place.dtype) >= register_bytes;
+        if (is_group || n > longest_group) found.insert(n);
     };
     for (const Stmt& s : loop.body) {
         if (!is_plain(s)) return {};

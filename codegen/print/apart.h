@@ -36,9 +36,10 @@ struct Pointed {
 Pointed pointed(const ApartRead& read, const std::string& type, const std::string& first,
                 const std::string& condition);
 
-// Steps of what a loop in vector lanes reads or writes that are a power of two and as long as a register, as
-// columns of a matrix have. g++ takes each such access for a group with gaps, has no vectors for groups that
-// large, and leaves the loop as it is; a step of which it knows nothing it loads lane by lane.
+// Steps of what a loop in vector lanes reads or writes, as columns of a matrix have: powers of two as long as
+// a register, and all that are longer than a group of neighbours can be. g++ takes each such access for a
+// group with gaps, has no vectors for groups that large, and leaves the loop as it is; a step of which it
+// knows nothing it loads lane by lane.
 std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>& places);
 
 // Of a loop in vector lanes, the guards of each choice that are the same for all lanes, where there are
