@@ -149,6 +149,7 @@ COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_poo
          "integer_product": _integer_product, "distances": _distances, "weighted_mean": _weighted_mean,
          "concatenate": lambda k: (0, 8 * k["parts"] * math.prod(k["shape"]), False),
          "double": lambda k: (0, 8 * math.prod(k["shape"]), False),
+         "columns_in_turn": lambda k: (0, 4 * math.prod(k["shape"]) + 4 * k["shape"][0], True),
          "crossentropy": lambda k: (0, 4 * math.prod(k["shape"]) + 8 * k["shape"][0], True),
          "random": lambda k: (0, 4 * k["count"], False)}
 
