@@ -49,7 +49,7 @@ namespace {
 constexpr std::size_t most_guarded = 128;
 // Recomputing a function costs more than a store and loads if it happens twice or more.
 constexpr int expensive = cost_of_a_function;
-constexpr double often = 8, twice = 1.5, staged_from = 4, staged_gather_from = 2,
+constexpr double many = 32, often = 8, twice = 1.5, staged_from = 4, staged_gather_from = 2,
                  staged_with_border_from = 1.2;
 
 // Why a reduction is stored, for people: what reads it in another kernel needs it complete.
@@ -316,6 +316,9 @@ class Decider {
                     value.storage = Value::Storage::stored;
                     value.reason = "costs too much to compute more than once";
                 }
+            } else if (generated_[i] && cost[i] >= 1 && times >= many && has_quotients(i)) {
+                value.storage = Value::Storage::stored;
+                value.reason = "a quotient of places, read many times";
             } else if (!value.made_in_pieces && cost[i] >= 1 && times >= often && !value.shape.empty() &&
                        ends_reduction(value, values_)) {
                 value.storage = Value::Storage::stored;
@@ -379,6 +382,17 @@ class Decider {
     // So few bytes an element that it is read faster than a random number is drawn again.
     bool is_cheap_to_keep(const Value& value) const {
         return bytes_of(value.node->type.dtype) <= target_.bytes_of_draw;
+    }
+
+    // Of integers, for which there are no vectors.
+    bool has_quotients(int number) const {
+        constexpr int quotient = 8;
+        const Value& value = values_.list[number];
+        return !value.shape.empty() && !moves_elements(value) &&
+               any_part(fully_composed_nest(values_, number).body, [](const ScalarNode& s) {
+                   return s.kind == ScalarNode::Kind::apply && !is_float(s.dtype) &&
+                          s.op->map->cost >= quotient;
+               });
     }
 
     // A division for each element of a matrix takes longer than one more small kernel.
