@@ -139,18 +139,26 @@ std::vector<Piece> pieces_along(const Nest& nest, std::size_t axis) {
     });
     const std::vector<Guard>& guards = choices.guards;
     if (guards.size() < 2) return {};
-    // Operands of a choice come before it: what is left is the last part.
+    // The last part first. So choices come, behind their operands, unless an operand asks which part it is
+    // in.
     Int end = whole.extent;
-    std::vector<Int> starts;
-    for (const Guard& g : guards) {
-        const Int start = whole.variable - g.value;
-        if (!written_out_where_it_cancels(start + g.high - end).is(0)) return {};
-        starts.push_back(start);
-        end = start;
+    std::vector<std::size_t> order(guards.size());
+    for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
+    std::vector<Int> starts(guards.size());
+    for (std::size_t k = 0; k < order.size(); ++k) {
+        const auto ends = [&](std::size_t n) {
+            return written_out_where_it_cancels(whole.variable - guards[n].value + guards[n].high - end)
+                .is(0);
+        };
+        const auto next = std::find_if(order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), ends);
+        if (next == order.end()) return {};
+        std::swap(order[k], *next);
+        end = starts[order[k]] = whole.variable - guards[order[k]].value;
     }
     if (!end.is(0)) return {};
     std::vector<Piece> pieces;
-    for (std::size_t k = guards.size(); k-- > 0;) {
+    for (std::size_t n = order.size(); n-- > 0;) {
+        const std::size_t k = order[n];
         const Loop part = make_loop("part", guards[k].high);
         Piece piece{substitute(where_holds(nest, choices, k), {{id, starts[k] + part.variable}}), axis,
                     starts[k]};

@@ -228,3 +228,40 @@ TEST_CASE("concatenations of parts that have borders of their own") {
         }
     }
 }
+
+// A lattice of nine directions: each plane moves its own way, and reads the sum of all.
+TEST_CASE("stacks of parts that share values and read rolled planes") {
+    const int down[9]{0, 1, 0, -1, 0, 1, -1, -1, 1}, right[9]{0, 0, 1, 0, -1, 1, 1, -1, -1},
+        opposite[9]{0, 3, 4, 1, 2, 7, 8, 5, 6};
+    Random random(8);
+    for (const bool known : {true, false})
+        for (const bool rolled : {true, false}) {
+            const Expr f = known ? input(float32, Dims{9, 13, 37}, "f") : input(float32, {9, -1, -1}, "f"),
+                       wall = known ? input(boolean, Dims{13, 37}, "wall") : input(boolean, 2, "wall");
+            std::vector<Expr> moved, parts;
+            for (int k = 0; k < 9; ++k)
+                moved.push_back(rolled ? roll(roll(f[k], down[k], 0), right[k], 1) : f[k]);
+            Expr all = moved[0];
+            for (int k = 1; k < 9; ++k) all = all + moved[static_cast<std::size_t>(k)];
+            for (std::size_t k = 0; k < 9; ++k)
+                parts.push_back(where(wall, moved[static_cast<std::size_t>(opposite[k])],
+                                      0.3F * moved[k] + 0.1F * static_cast<float>(k) * all * (1 + sqr(all))));
+            const Tolerance near{.absolute = 1e-6, .relative = 1e-5};
+            OnTwoDevices both({f, wall}, {{"first", stack(parts, 0), near},
+                                          {"last", stack(parts, 2), near},
+                                          {"middle", stack(parts, 1), near},
+                                          {"next", stack(parts, 0) * 2 + f, near}});
+            INFO((known ? "known" : "unknown") << (rolled ? ", rolled" : ""));
+            CHECK(both({random_array(float32, {9, 13, 37}, random, 0, 1),
+                        random_array(boolean, {13, 37}, random)}) == "");
+        }
+    // No plane computes the others.
+    const Expr f = input(float32, Dims{9, 129, 193}, "f");
+    std::vector<Expr> moved, parts;
+    for (int k = 0; k < 9; ++k) moved.push_back(roll(roll(f[k], down[k], 0), right[k], 1));
+    for (std::size_t k = 0; k < 9; ++k)
+        parts.push_back(where(moved[0] > 0.5F, moved[k], 0.3F * moved[8 - k]));
+    const std::string report = function({f}, {stack(parts)}, {.device = "cpu"}).report(Detail::complete);
+    INFO(report);
+    CHECK(report.find("64 of 193 of the second") == std::string::npos);
+}
