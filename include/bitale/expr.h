@@ -142,11 +142,21 @@ class Index {
         Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}                            // NOLINT
         Item(Colon) : kind(Kind::whole) {}                                                   // NOLINT
         template <Number T>
-        Item(T i) : expr(static_cast<std::int64_t>(i)), kind(Kind::expr) {}  // NOLINT
+        Item(T i) : expr(as_written(i)), kind(Kind::expr) {}  // NOLINT
         enum class Kind : std::uint8_t { expr, slice, whole };
         Expr expr;
         Slice slice;
         Kind kind;
+
+      private:
+        // A float is refused, as an expression of that type is.
+        template <Number T>
+        static auto as_written(T i) {
+            if constexpr (std::is_floating_point_v<T>)
+                return static_cast<double>(i);
+            else
+                return static_cast<std::int64_t>(i);
+        }
     };
     Index(Expr e, Where w = Where::current()) : where(w), items(list_of({Item(std::move(e))})) {}  // NOLINT
     Index(const Shared& s, Where w = Where::current())
@@ -164,11 +174,11 @@ class Index {
 };
 
 // An input of a rank. Its lengths are unknown until a call, and each is a symbol of its own. Throws
-// ShapeError for a negative rank.
-Expr input_of_rank(DType dtype, int rank, std::string name, Where where = Where::current());
+// ShapeError for a rank below 0 or above 64.
+Expr input_of_rank(DType dtype, std::int64_t rank, std::string name, Where where = Where::current());
 template <std::integral Rank>
 Expr input(DType dtype, Rank rank, std::string name, Where where = Where::current()) {
-    return input_of_rank(dtype, static_cast<int>(rank), std::move(name), where);
+    return input_of_rank(dtype, static_cast<std::int64_t>(rank), std::move(name), where);
 }
 // An input of a shape, in which -1 stands for an unknown length: input(float32, {-1, 784}, "x"). With braces
 // it is a shape, without them a rank: input(float32, {8}, "x") is a vector of 8 elements. Throws ShapeError

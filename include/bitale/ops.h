@@ -327,7 +327,7 @@ class Updates;
 // own, made of the seed and the number of the draw; a shared counter distinguishes calls. Each call of a
 // function that draws from the stream increments the counter, with or without updates();
 // FunctionOptions::hold_streams prevents it. The bits are the same on every device and for any number of
-// threads.
+// threads. A copy of a stream draws what the stream draws: give each layer a reference, or another seed.
 class RandomStream {
   public:
     explicit RandomStream(std::uint64_t seed, Where where = Where::current());

@@ -18,10 +18,15 @@ Int unknown_length(const std::string& name, int axis) {
 
 }  // namespace
 
-Expr input_of_rank(DType dtype, int rank, std::string name, Where where) try {
+Expr input_of_rank(DType dtype, std::int64_t rank, std::string name, Where where) try {
+    constexpr std::int64_t most = 64;  // as NumPy has
     if (rank < 0)
         throw ShapeError(where, "input " + in_quotes(name) + ": the rank must be at least 0, but is " +
                                     std::to_string(rank) + "; for a vector of unknown length write {-1}");
+    if (rank > most)
+        throw ShapeError(where, "input " + in_quotes(name) + ": a rank of " + std::to_string(rank) +
+                                    ", where arrays have at most " + std::to_string(most) +
+                                    " axes; a length is written in braces: {" + std::to_string(rank) + "}");
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));
     return variable(dtype, std::move(shape), std::move(name), where);

@@ -112,7 +112,9 @@ Position bound_of(const Expr& e, Where where) {
 
 Expr slice_axis(const Expr& x, int axis, const Slice& slice, Where where) {
     const Int extent = type_of(x).shape[static_cast<std::size_t>(axis)];
-    const std::int64_t step = slice.step;
+    // Steps beyond any length take one element, and are added to lengths.
+    constexpr std::int64_t longest = std::int64_t{1} << 62;
+    const std::int64_t step = std::clamp(slice.step, -longest, longest);
     if (step == 0) throw IndexError(where, "x[Slice]: the step cannot be 0");
     if (step > 0) {
         Position start{0, {}, true}, stop{extent, {}, true};

@@ -80,6 +80,8 @@ TEST_CASE("a number is a rank, a list in braces a shape") {
     CHECK(line_of(input(float32, 2, "x")) == line + 1);
     CHECK_THAT(message_of<ShapeError>([] { input(float32, -1, "x"); }),
                ContainsSubstring("input \"x\": the rank must be at least 0, but is -1"));
+    CHECK_THAT(message_of<ShapeError>([] { input(float32, std::int64_t{1} << 32, "x"); }),
+               ContainsSubstring("at most 64 axes; a length is written in braces: {4294967296}"));
 }
 
 // Of a mistake in a table of them: the line is that of the table.

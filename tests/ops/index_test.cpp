@@ -1,5 +1,6 @@
 // x[...]: NumPy's corner cases, dynamic lengths, gathers and their gradients, messages.
 #include <algorithm>
+#include <limits>
 
 #include "ops/shape/gather.h"
 #include "ops/shape/slice.h"
@@ -51,6 +52,15 @@ TEST_CASE("constant slices clip as NumPy's do") {
                         REQUIRE(numbers(evaluated(y, {x}, {counting(n)})) == sliced(n, start, stop, step));
                         if (!same(x, y)) require_nest_matches(y.node(), {counting(n)});
                     }
+    for (const bool symbolic : {false, true}) {
+        const Expr x = symbolic ? vector("x") : input(float32, Dims{5}, "x");
+        for (const std::int64_t step : {std::int64_t{1000}, std::numeric_limits<std::int64_t>::max()}) {
+            CHECK(numbers(evaluated(x[Slice{.step = step}], {x}, {counting(5)})) == std::vector<double>{0});
+            CHECK(numbers(evaluated(x[Slice{.step = -step}], {x}, {counting(5)})) == std::vector<double>{4});
+            CHECK(numbers(evaluated(x[Slice{.step = -step - 1}], {x}, {counting(5)})) ==
+                  std::vector<double>{4});
+        }
+    }
 }
 
 TEST_CASE("slices with bounds that are arguments clip too") {
@@ -283,6 +293,8 @@ TEST_CASE("messages of indexing") {
                    (void)x[{0, -5}];
                }),
                ContainsSubstring("index -5 is out of range for axis 1"));
+    CHECK_THAT(message_of<TypeError>([&] { (void)x[1.5]; }),
+               ContainsSubstring("must have an integer dtype; write cast(1.5, int64)"));
     CHECK_THAT(message_of<IndexError>([&] {
                    (void)x[{0, 0, 0}];
                }),
