@@ -109,22 +109,27 @@ B_FN b_pair b_log2_pair(f64 k, f64 f) {
     return b_pair{sum, rest};
 }
 
-// As C's pow.
+// As C's pow; choices as those of float32 (special_f32.h).
 B_FN f64 b_pow(f64 x, f64 y) {
     const f64 a = b_magnitude(x);
     const b_log_parts_f64 s = b_log_split(a);
     const b_pair l = b_log2_pair(s.k, s.f);
-    const f64 product = y * l.high;
-    const f64 rest = b_fma(y, l.high, -product) + y * l.low;
-    const bool zero = a == 0.0, number = a < b_inf;
-    const f64 e = zero ? y * -b_inf : number ? product : y * a;
+    const u64 zero = a == 0.0 ? ~0ull : 0ull, large = a < b_inf ? 0ull : ~0ull, number = ~(zero | large);
+    const f64 high = b_double((b_bits(l.high) & number) | (b_bits((f64)-b_inf) & zero) | (b_bits(a) & large));
+    const f64 low = b_double(b_bits(l.low) & number);
+    const u64 kept = x == 1.0 ? 0ull : ~0ull;
+    const f64 most = a == 1.0 ? 0x1.fffffffffffffp1023 : (f64)b_inf, own = b_double(b_bits(y) & kept);
+    const f64 down = own > most ? most : own, exponent = down < -most ? -most : down;
+
+    const f64 e = exponent * high, rest = b_fma(exponent, high, -e) + exponent * low;
     const f64 below = e > 1100.0 ? 1100.0 : e, c = below < -1100.0 ? -1100.0 : below;
     const f64 t = c + B_ROUNDER64, r = (c - (t - B_ROUNDER64)) + (b_magnitude(e) < 1100.0 ? rest : 0.0);
     const f64 power =
         b_times_power_of_two(b_fma(r, b_exp2_remainder(r), 1.0), b_bits(t) - b_bits(B_ROUNDER64));
 
     const bool whole = b_trunc(y) == y, odd = whole & (2.0 * b_trunc(0.5 * y) != y);
-    const f64 result = odd ? b_copysign(power, x) : ((x < 0.0) & number & !whole) ? (f64)b_nan : power;
-    const bool one = (y == 0.0) | (x == 1.0) | ((x == -1.0) & b_isinf(y));
-    return one ? 1.0 : result;
+    const u64 sign = odd ? 0x8000000000000000ull : 0ull, not_whole = whole ? 0ull : 0x7ff8000000000000ull;
+    const u64 negative = ((x < 0.0) & (a < b_inf)) ? ~0ull : 0ull, none = y == 0.0 ? ~0ull : 0ull;
+    const u64 result = b_bits(power + b_double(not_whole & negative)) | (b_bits(x) & sign);
+    return b_double((result & ~none) | (0x3ff0000000000000ull & none));
 }

@@ -30,13 +30,22 @@ B_FN f32 b_pow(f32 x, f32 y) {
     p = b_fma(p, z, 0x1.ec709dc53c765p-1);
     p = b_fma(p, z, 0x1.71547652b8251p1);
     const f64 number = b_fma(p, s, (f64)(i32)k);
-    const f64 logarithm = a == 0.0f ? (f64)-b_inf : a < b_inf ? number : (f64)a;
-    const f32 power = (f32)b_exp2_coarse((f64)y * logarithm);
+    // Where x or y is the same for all lanes, compilers have no vectors for a choice by it: what asks for one
+    // of them alone is a number or a mask.
+    const u64 zero = a == 0.0f ? ~0ull : 0ull, large = a < b_inf ? 0ull : ~0ull;
+    const f64 logarithm = b_double((b_bits(number) & ~(zero | large)) | (b_bits((f64)-b_inf) & zero) |
+                                   (b_bits((f64)a) & large));
+    // 1 to any power is 1, and so is -1 to an infinite one.
+    const u32 kept = x == 1.0f ? 0u : ~0u;
+    const f32 most = a == 1.0f ? 0x1.fffffep127f : b_inf, own = b_float(b_bits(y) & kept);
+    const f32 below = own > most ? most : own, exponent = below < -most ? -most : below;
+    const f32 power = (f32)b_exp2_coarse((f64)exponent * logarithm);
 
     const bool whole = b_trunc(y) == y, odd = whole & (2.0f * b_trunc(0.5f * y) != y);
-    const f32 result = odd ? b_copysign(power, x) : ((x < 0.0f) & (a < b_inf) & !whole) ? b_nan : power;
-    const bool one = (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & b_isinf(y));
-    return one ? 1.0f : result;
+    const u32 sign = odd ? 0x80000000u : 0u, not_whole = whole ? 0u : 0x7fc00000u;
+    const u32 negative = ((x < 0.0f) & (a < b_inf)) ? ~0u : 0u, none = y == 0.0f ? ~0u : 0u;
+    const u32 result = b_bits(power + b_float(not_whole & negative)) | (b_bits(x) & sign);
+    return b_float((result & ~none) | (0x3f800000u & none));
 }
 
 // x + x p(x^2) up to 1, then 1 - exp(p(|x|)), which is 1 from 3.92 on.
