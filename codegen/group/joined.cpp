@@ -51,6 +51,8 @@ bool is_view(const Value& value) {
 }
 
 constexpr double often = 8;
+constexpr double twice = 1.5;
+constexpr int many_readers = 8;
 constexpr double seldom = 0.5;  // at most twice as many elements are stored as are looked up
 
 bool is_read_by_larger_map(const Values& values, int number, double size) {
@@ -129,6 +131,45 @@ bool is_guarded(const Values& values, int number) {
     const Value& value = at(values, number);
     if (!is_map(value) || value.shape.empty()) return false;
     return any_part(value.nest.body, [](const ScalarNode& s) { return !s.guards.empty(); });
+}
+
+// How many readers find its elements by quotients of sums, as those that look at a padded array in rows of
+// another length do: rows that were shifted by one more element each, as relative places of attention are.
+int readers_in_other_rows(const Values& values, int number) {
+    constexpr std::size_t longest = 512;
+    const auto by_sum = [](const Int& place) {
+        return std::any_of(place.terms().begin(), place.terms().end(), [](const Int::Term& t) {
+            return std::any_of(t.atoms.begin(), t.atoms.end(), [](const AtomPtr& a) {
+                if (a->kind != Atom::Kind::floordiv) return false;
+                const std::vector<AtomPtr> symbols = symbols_of(a->a);
+                return symbols.size() > 1 ||
+                       (symbols.size() == 1 && !(a->a - Int::from(symbols[0])).is_constant());
+            });
+        });
+    };
+    int readers = 0;
+    std::vector<int> found{number};
+    for (std::size_t next = 0; next < found.size() && readers < many_readers; ++next)
+        for (const int user : at(values, found[next]).users) {
+            const Value& v = at(values, user);
+            if (is_view(v)) {
+                const bool is_new = std::find(found.begin(), found.end(), user) == found.end();
+                if (is_new && found.size() < longest) found.push_back(user);
+                continue;
+            }
+            if (!v.nest.body || next == 0) continue;
+            const Nest nest = compose(v.nest, [&](int operand) -> const Nest* {
+                return operand != number && is_view(at(values, operand)) ? &at(values, operand).nest
+                                                                         : nullptr;
+            });
+            bool other = false;
+            for_each_read(nest, [&](const ScalarNode& r) {
+                other =
+                    other || (r.operand.value() == number && std::any_of(r.at.begin(), r.at.end(), by_sum));
+            });
+            if (other) ++readers;
+        }
+    return readers;
 }
 
 // A view whose elements along its last axis are not neighbours in memory.
@@ -216,6 +257,10 @@ const char* why_stored_for_vectors(const Values& values, int number, double time
     if (is_joined_from_many(values, number)) return "put together from many parts";
     if (times >= seldom && is_guarded(values, number) && is_looked_up_by_number(values, number))
         return "padded or put together, and looked up by number";
+    if (times >= seldom && is_guarded(values, number))
+        if (const int readers = readers_in_other_rows(values, number);
+            readers >= (times >= twice ? 1 : many_readers))
+            return "padded or put together, and read in rows of another length";
     if (times < often) return nullptr;
     if (is_joined_for_products(values, number))
         return "put together from parts, and read whole for each row of a product";

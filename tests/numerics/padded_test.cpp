@@ -107,3 +107,29 @@ TEST_CASE("a copy of shuffled channels has these channels, and no border of othe
         CHECK(f.memory_plan().peak_bytes < 10'000'000);  // of which the arguments take 1.5 MB
     }
 }
+
+// Row i shifted by i, as relative places of attention and diagonals of a table of distances are.
+TEST_CASE("rows of a padded array that are looked at as rows of another length") {
+    Random random(5);
+    for (const bool known : {true, false})
+        for (const std::int64_t n : {1, 2, 7, 24}) {
+            const Expr d = known ? input(float32, Dims{3, n, n}, "d") : tensor3("d");
+            const Expr b = known ? Expr(std::int64_t{3}) : d.length(0), m = known ? Expr(n) : d.length(1);
+            const Expr next = reshape(
+                reshape(pad(d, {{0, 0}, {0, 0}, {1, 0}}), {b, m * (m + 1)})[{colon, Slice{m, m * (m + 1)}}],
+                {b, m, m});
+            const Expr skewed = reshape(reshape(pad(sqr(d), {{0, 0}, {0, 0}, {0, n}}),
+                                                {b, m * (m + n)})[{colon, Slice{0, m * (m + n - 1)}}],
+                                        {b, m, m + n - 1});
+            std::vector<Expr> diagonals;
+            for (std::int64_t k = 0; k < 2 * n - 1; ++k)
+                diagonals.push_back(sum(skewed[{colon, colon, k}], 1));
+            const Tolerance near{.absolute = 1e-6, .relative = 1e-5};
+            OnTwoDevices both({d}, {{"softmax", softmax(next + d), near},
+                                    {"product", next * skewed[{colon, colon, Slice{0, n}}], near},
+                                    {"diagonals", stack(diagonals, 1), near},
+                                    {"gradient", grad(sum(sqr(softmax(next + d))), d), near}});
+            INFO(n << " columns, " << (known ? "known" : "unknown"));
+            CHECK(both({random_array(float32, {3, n, n}, random)}) == "");
+        }
+}
