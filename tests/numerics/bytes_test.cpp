@@ -9,6 +9,7 @@
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT

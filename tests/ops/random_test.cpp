@@ -173,11 +173,11 @@ TEST_CASE("random ops reject nonsense") {
     CHECK_THAT(message_of<Error>([&] { stream.normal({2}, 0, -1); }),
                ContainsSubstring("at least 0, but is -1"));
     const double inf = std::numeric_limits<double>::infinity();
-    for (const auto& [low, high] : {std::pair{-2e38, 2e38}, {0.0, 1e300}, {-inf, 0.0}, {0.0, inf}})
-        CHECK_THAT(message_of<Error>([&] { stream.uniform({2}, low, high); }),
+    for (const auto& range : {std::pair{-2e38, 2e38}, {0.0, 1e300}, {-inf, 0.0}, {0.0, inf}})
+        CHECK_THAT(message_of<Error>([&] { stream.uniform({2}, range.first, range.second); }),
                    ContainsSubstring("is longer than float32 can say"));
-    for (const auto& [mean, deviation] : {std::pair{0.0, 1e39}, {1e39, 1.0}, {0.0, inf}, {std::nan(""), 1.0}})
-        CHECK_THAT(message_of<Error>([&] { stream.normal({2}, mean, deviation); }),
+    for (const auto& bell : {std::pair{0.0, 1e39}, {1e39, 1.0}, {0.0, inf}, {std::nan(""), 1.0}})
+        CHECK_THAT(message_of<Error>([&] { stream.normal({2}, bell.first, bell.second); }),
                    ContainsSubstring("must be finite in float32"));
     CHECK(evaluated(stream.uniform({3}, -1e38, 2e38)).size() == 3);
     CHECK_THAT(message_of<Error>([&] { dropout(matrix("x"), 1, stream); }),
