@@ -44,6 +44,19 @@ bool contains(const AxisList& axes, std::size_t axis) {
     return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
 }
 
+// Whether its two last axes stay, behind another one that does not, the last of them short.
+bool gains(const NodePtr& node) {
+    constexpr std::int64_t is_long = 64;
+    if (!reduces(node) && !scans(node)) return false;
+    const AxisList axes = reduces(node) ? node->attributes.get<AxisList>("axes")
+                                        : AxisList{node->attributes.get<std::int64_t>("axis")};
+    const Shape& shape = node->inputs[0]->type.shape;
+    const std::size_t rank = shape.size();
+    if (rank < 3 || contains(axes, rank - 1) || contains(axes, rank - 2) || axes.empty()) return false;
+    const Int& last = shape.back();
+    return !last.is_constant() || (last.constant() < is_long && !last.is(1));
+}
+
 // Sets of pairs of neighbouring axes, of which all are joined or none.
 class Pairs {
   public:
@@ -106,21 +119,20 @@ AxesFrom axes_of_reshape(const Shape& from, const Shape& to) {
 
 class Joiner {
   public:
-    explicit Joiner(const Graph& graph) : order_(topological(graph.roots())), pairs_(number_pairs()) {
+    explicit Joiner(Nodes order) : order_(std::move(order)), pairs_(number_pairs()) {
         for (const NodePtr& node : order_) constrain(node);
         for (const auto& [user, result] : of_reductions_)
             if (!pairs_.refused(user) && !pairs_.refused(result)) pairs_.unite(user, result);
     }
 
-    bool run(Graph& graph) {
+    void run(Graph& graph) {
         bool any = false;
         for (std::size_t i = 0; i < count_ && !any; ++i) any = pairs_.joined(i);
-        if (!any) return false;
+        if (!any) return;
         for (const NodePtr& node : order_) now_[node.get()] = made(node);
         Nodes roots = graph.roots();
         for (NodePtr& root : roots) root = make_reshape(now_.at(root.get()), root->type.shape, root->where);
         graph.set_roots(roots);
-        return true;
     }
 
   private:
@@ -205,12 +217,12 @@ class Joiner {
             along_reshape(*node);
         } else if (reduces(node)) {
             follow(*node, node->inputs[0], axes_of_reduction(*node));
-            want_behind(*node, node->attributes.get<AxisList>("axes"));
+            if (gains(node)) pairs_.want(pair(*node, rank - 2));
         } else if (scans(node)) {
             const auto axis = node->attributes.get<std::int64_t>("axis");
             for (const NodePtr& x : node->inputs) follow(*node, x, same_axes(rank));
             keep_apart(*node, static_cast<std::size_t>(axis));
-            want_behind(*node, {axis});
+            if (gains(node)) pairs_.want(pair(*node, rank - 2));
         } else if (node->op == permute_op()) {
             AxesFrom from;
             for (const std::int64_t axis : node->attributes.get<AxisList>("axes"))
@@ -250,17 +262,6 @@ class Joiner {
         const AxesFrom from = axes_of_reshape(x->type.shape, node.type.shape);
         for (std::size_t d = 0; d + 1 < from.size(); ++d)
             if (from[d] && from[d + 1] && *from[d + 1] == *from[d] + 1) follow_pair(node, d, x, *from[d]);
-    }
-
-    // Two last axes that stay, behind another one that does not, the last of them short.
-    void want_behind(const Node& node, const AxisList& axes) {
-        constexpr std::int64_t is_long = 64;
-        const Shape& shape = node.inputs[0]->type.shape;
-        const std::size_t rank = shape.size();
-        if (rank < 3 || contains(axes, rank - 1) || contains(axes, rank - 2) || axes.empty()) return;
-        const Int& last = shape.back();
-        if (last.is_constant() && (last.constant() >= is_long || last.is(1))) return;
-        pairs_.want(pair(node, node.type.shape.size() - 2));
     }
 
     // ---- the graph with joined axes
@@ -418,6 +419,9 @@ class Joiner {
 
 }  // namespace
 
-void join_axes(Graph& graph) { Joiner(graph).run(graph); }
+void join_axes(Graph& graph) {
+    Nodes order = topological(graph.roots());
+    if (std::any_of(order.begin(), order.end(), gains)) Joiner(std::move(order)).run(graph);
+}
 
 }  // namespace bitale
