@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bitale/io.h"
+#include "graph/base/check.h"
 #include "graph/base/numbers.h"
 #include "graph/base/text.h"
 #include "runtime/io/byte_source.h"
@@ -33,7 +34,14 @@ const char* descr_of(DType dtype) {
         case DType::float64: return "<f8";
         case DType::bfloat16: break;
     }
-    throw TypeError("npy files cannot hold bfloat16; save x.as(float32)");
+    throw InternalError("an array of bfloat16 in an npy file");
+}
+
+void require_storable(const std::string& path, const std::string& what, const Array& value) {
+    if (value.dtype() == DType::bfloat16)
+        file_error(path,
+                   "cannot be written: npy files cannot hold bfloat16, as " + what +
+                       " is; save it as float32 (Array::as), or by a checkpoint in a .safetensors file");
 }
 
 std::string_view bytes_of(const Array& value) {
@@ -178,7 +186,8 @@ void write_npz(AtomicFile& file, const std::map<std::string, Array>& values, std
 
 void save_npy(const std::string& path, const Array& value, SaveOptions options, Where where) {
     saving()(with_line(where, [&] {
-        const std::string header = npy_header(value);  // before the file: bfloat16 is refused here
+        require_storable(path, "the array", value);
+        const std::string header = npy_header(value);
         AtomicFile file(path, options.durable);
         file.write(header);
         file.write(bytes_of(value));
@@ -197,7 +206,7 @@ void save_npz(const std::string& path, const std::map<std::string, Array>& value
             if (key.size() + ending > all_ones_16)
                 file_error(path, "cannot be written: a name of " + std::to_string(key.size()) +
                                      " bytes is longer than zip can have");
-            descr_of(value.dtype());
+            require_storable(path, in_quotes(key), value);
         }
         AtomicFile file(path, options.durable);
         write_npz(file, values);
