@@ -45,6 +45,7 @@ class Rebuilding {
 // A copy of a node with other operands; name, line and origins stay. Lengths in attributes pass through
 // `lengths`.
 NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths = {});
+// The same with other attributes.
 NodePtr with_attributes(const NodePtr& node, Nodes inputs, Attributes attributes);
 // The same for any function of a length; the node itself where nothing changes.
 NodePtr with_lengths(const NodePtr& node, Nodes inputs, const std::function<Int(const Int&)>& lengths);

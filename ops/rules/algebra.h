@@ -75,5 +75,10 @@ inline bool is_named(const NodePtr& node, std::initializer_list<std::string_view
     return std::find(names.begin(), names.end(), node->op->name) != names.end();
 }
 
+// Whether it is a reduction over its "axes" that keeps the others, as those of ops/reduce/reduce.h are.
+inline bool reduces(const NodePtr& node) {
+    return is_named(node, {"sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin"});
+}
+
 }  // namespace algebra
 }  // namespace bitale

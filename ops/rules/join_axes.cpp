@@ -27,10 +27,6 @@ using AxisList = std::vector<std::int64_t>;
 
 bool is_leaf(const Node& node) { return node.op->kind == OpKind::leaf; }
 
-bool reduces(const NodePtr& node) {
-    return is_named(node, {"sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin"});
-}
-
 // Those that a reduction is over; null for other ops.
 const AxisList* axes_over(const Node& node) {
     return node.op->kind == OpKind::reduce && node.attributes.find("axes")

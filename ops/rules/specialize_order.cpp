@@ -143,9 +143,7 @@ NodePtr along_axis(const Match& m) {
 
 NodePtr reduce_then_transpose(const Match& m) {
     const NodePtr &root = m.root(), &x = root->inputs[0];
-    const bool reduces =
-        is_named(root, {"sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin"});
-    const AxisList* order = reduces ? order_of(m, x) : nullptr;
+    const AxisList* order = reduces(root) ? order_of(m, x) : nullptr;
     if (!order) return nullptr;
     AxisList axes = in_order(*order, root->attributes.get<AxisList>("axes"));
     // Positions are numbered in the order of the axes.

@@ -26,7 +26,7 @@ class Meters {
     struct Meter {
         std::atomic<std::int64_t> calls{0};
         std::atomic<double> seconds{0}, first{0};
-        // In its first call a library compiles its own code, which takes up to a hundred times as long: that
+        // In its first call a library compiles its own code, which takes many times as long: that
         // call counts as much as the second one, as soon as there is one.
         void add(double more) {
             const std::int64_t before = calls.fetch_add(1, std::memory_order_relaxed);
