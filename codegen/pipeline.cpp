@@ -54,7 +54,7 @@ void reshapes(Compilation& c) {
             output = output->inputs[0];
 }
 
-void integers(Compilation& c) { multiply_as_floats(c.graph, c.target); }
+void integers(Compilation& c) { multiply_integers(c.graph, c.target); }
 
 void columns(Compilation& c) { transpose_columns(c.graph, c.target); }
 

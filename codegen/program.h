@@ -92,7 +92,8 @@ struct GemmCall {
     // wrote some of them should compute with these.
     enum class Parameter : std::uint8_t { none, depth, columns, rows };
     Int m, n, k;
-    DType dtype = DType::float32;
+    DType dtype = DType::float32;  // of the result and of both factors; int32: these are of bytes, b of int8
+    bool unsigned_a = false;       // bytes of a are uint8, else int8
     bool transpose_a = false, transpose_b = false;
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
@@ -109,6 +110,11 @@ struct GemmCall {
     bool symmetric = false;
     // On a CPU: how the matrices lie where they are not one product of matrices without gaps.
     std::optional<GemmStrides> strides;
+
+    DType dtype_of_a() const {
+        return dtype != DType::int32 ? dtype : unsigned_a ? DType::uint8 : DType::int8;
+    }
+    DType dtype_of_b() const { return dtype != DType::int32 ? dtype : DType::int8; }
 };
 
 // A float32 tensor of four axes, in any order in memory.

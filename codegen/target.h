@@ -56,6 +56,7 @@ struct Target {
     std::string no_conv = "no library computes convolutions on a CPU";
     bool has_gemm = false;                     // a matrix-product library is present
     bool has_gemm_f64 = false;                 // which computes those of float64
+    bool has_gemm_int8 = false;                // and those of int8, and of uint8 with int8, exactly in int32
     bool has_conv = false;                     // a convolution library is present
     bool has_lapack = false;                   // a library for eigenvalues is present
     bool has_routines = true;                  // for opaque ops (graph/ir/op.h)

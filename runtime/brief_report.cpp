@@ -416,7 +416,7 @@ std::string launches_text(const Function::State& state) {
                                           [](const Kernel& k) { return k.by_library; });
     const auto by_onednn = [](const Step& step) {
         const auto* gemm = std::get_if<GemmStep>(&step.operation);
-        return gemm && gemm->call.dtype == DType::float32 && gemm_library().present;
+        return gemm && gemm->call.dtype != DType::float64 && gemm_library().present;
     };
     const auto& steps = program.body.steps;
     if (by_library > 0)

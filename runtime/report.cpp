@@ -102,6 +102,13 @@ std::string routine_text(const RoutineCall& call) {
     return fmt::format("{} of {} [{}]", call.name, bitale::name_of(call.dtype), sizes);
 }
 
+std::string arithmetic_of(const GemmCall& call) {
+    if (call.dtype == DType::float32) return name_of(call.precision);
+    if (call.dtype != DType::int32) return std::string(bitale::name_of(call.dtype));
+    return fmt::format("{} of {} and {}", bitale::name_of(call.dtype), bitale::name_of(call.dtype_of_a()),
+                       bitale::name_of(call.dtype_of_b()));
+}
+
 // The line that says what computes a step and why; nothing where there is nothing to say.
 std::string call_line(const Step& step) {
     const auto library = [&](const auto& call, const std::string& precision) {
@@ -111,10 +118,7 @@ std::string call_line(const Step& step) {
         return step.why.empty() ? "" : fmt::format("     {}\n", step.why);
     };
     return std::visit(
-        Overloaded{[&](const GemmStep& s) {
-                       const bool single = s.call.dtype == DType::float32;
-                       return library(s.call, single ? name_of(s.call.precision) : "float64");
-                   },
+        Overloaded{[&](const GemmStep& s) { return library(s.call, arithmetic_of(s.call)); },
                    [&](const ConvStep& s) { return library(s.call, name_of(s.call.precision)); },
                    [&](const RoutineStep& s) {
                        return fmt::format("     {}: {}; {}\n", s.call.by_library ? "library call" : "routine",

@@ -16,6 +16,7 @@
 #include "codegen/library/conv.h"
 #include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
+#include "codegen/library/made.h"
 #include "codegen/library/strided.h"
 #include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
@@ -108,6 +109,7 @@ class Chooser {
         if (at(operand).storage == Value::Storage::leaf || stored_anyway(at(operand))) return false;
         if (is_joined_from_computed(values_, operand)) return false;
         const double count = typical_count(at(operand).nest.parallel);
+        const std::int64_t element = bytes_of(at(operand).node->type.dtype);
         int cost = 0;
         bool narrower = false;
         std::vector<int> stack{operand};
@@ -125,7 +127,7 @@ class Chooser {
             if (!smaller) cost += cost_of(value.nest);
             if (cost > most_cost) return false;
             for_each_read(value.nest, [&](const ScalarNode& s) {
-                narrower = narrower || bytes_of(s.dtype) < bytes_of(product->dtype);
+                narrower = narrower || bytes_of(s.dtype) < element;
                 if (seen.insert(s.operand.value()).second) stack.push_back(s.operand.value());
             });
         }
@@ -236,11 +238,27 @@ class Chooser {
         return false;
     }
 
+    // Likewise; the library takes the bytes that are cast.
+    std::optional<LibraryCall> product_of_integers(const Value& value, const ShapeOf& shape_of) {
+        std::optional<LibraryCall> call;
+        for (const bool through_views : {true, false}) {
+            if (call) break;
+            const Nest nest = simplify(compose(value.nest, [&](int operand) -> const Nest* {
+                const Value& v = at(operand);
+                return (is_widened_byte(v) && !v.required) || (through_views && is_view(v)) ? &v.nest
+                                                                                            : nullptr;
+            }));
+            call = match_gemm(nest, shape_of, target_);
+        }
+        return call;
+    }
+
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
     std::optional<LibraryCall> product(const Value& value) {
         const auto shape = [&](Operand operand) -> const Shape& {
             return at(operand.value()).node->type.shape;
         };
+        if (value.nest.dtype == DType::int32) return product_of_integers(value, shape);
         const auto through_views = [&](const Nest& nest) {
             return simplify(compose(nest, [&](int operand) -> const Nest* {
                 return is_view(at(operand)) ? &at(operand).nest : nullptr;

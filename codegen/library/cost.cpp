@@ -26,6 +26,9 @@ constexpr double most_panel_rows = 64, most_turned = 32;
 constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
+// Of products of bytes: four terms with an instruction of the library; generated code multiplies int32, which
+// takes longer than float32 does.
+constexpr double bytes_by_library = 3.5, integers_generated = 0.4;
 // Whole registers of columns, of a factor that the second cache has room for beside what else is there: for
 // any number of rows. Of a batch, for the rows of a panel and any number of columns.
 constexpr double near_generated = 0.62, near_elements = 32 << 10;
@@ -48,8 +51,10 @@ ProductCost cost_of_product(const GemmCall& call, double passed, double made) {
         for (const GemmStrides::Batch& batch : call.strides->batches) products *= typical(batch.count);
     const double width = bytes_of(call.dtype) / 4.0, lanes = single_lanes / width,
                  flops_per_ns = single_flops_per_ns / width;
+    const bool integers = call.dtype == DType::int32;
     const double flops = 2 * m * n * k * products;
-    const double library = (n <= lanes ? thin_by_library : by_library) * filled(n, lanes);
+    const double library =
+        (n <= lanes ? thin_by_library : by_library) * filled(n, lanes) * (integers ? bytes_by_library : 1);
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes =
         std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);
@@ -66,7 +71,10 @@ ProductCost cost_of_product(const GemmCall& call, double passed, double made) {
     const bool near = !call.transpose_b &&
                       (products > 1 ? m <= most_panel_rows && !call.transpose_a : std::fmod(n, lanes) == 0) &&
                       k * n * width <= near_elements;
-    const double reached = thin ? thin_generated : near ? near_generated : generated;
+    const double reached = (thin   ? thin_generated
+                            : near ? near_generated
+                                   : generated) *
+                           (integers ? integers_generated : 1);
     const double packing =
         products > 1 ? products * (product_ns + (m * k * packed_a_ns + k * n * packed_b_ns) * width) : 0;
     return {call_ns + packing + passed * passed_ns * width + made * made_for_call_ns * width +

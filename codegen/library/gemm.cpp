@@ -14,26 +14,29 @@ bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& 
     return offset == row * columns + column;
 }
 
-}  // namespace
-
-bool has_products_of(DType dtype, const Target& target) {
-    return (dtype == DType::float32 && target.has_gemm) || (dtype == DType::float64 && target.has_gemm_f64);
+// Of a product of int32, what is cast.
+const ScalarNode& factor_of(const ScalarNode& s) {
+    return s.kind == ScalarNode::Kind::cast ? *s.arguments[0] : s;
 }
 
-std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
-    const DType dtype = nest.dtype;
-    if (!has_products_of(dtype, target) || nest.combine != Combine::sum) return {};
-    if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
+}  // namespace
+
+bool takes_integers(DType a, DType b) { return (a == DType::uint8 || a == DType::int8) && b == DType::int8; }
+
+bool has_products_of(DType dtype, const Target& target) {
+    return (dtype == DType::float32 && target.has_gemm) || (dtype == DType::float64 && target.has_gemm_f64) ||
+           (dtype == DType::int32 && target.has_gemm_int8);
+}
+
+std::optional<GemmCall> match_matrices(const Nest& nest, const ScalarNode& a, const ScalarNode& b,
+                                       const ShapeOf& shape_of) {
+    if (nest.combine != Combine::sum || nest.parallel.size() != 2 || nest.reduced.size() != 1 ||
+        !nest.guards.empty() || !nest.lets.empty())
         return {};
-    const ScalarNode& body = *nest.body;
-    if (!applies(body, Opcode::mul)) return {};
-    const ScalarNode &a = *body.arguments[0], &b = *body.arguments[1];
     if (a.kind != ScalarNode::Kind::read || b.kind != ScalarNode::Kind::read) return {};
-    if (a.dtype != dtype || b.dtype != dtype) return {};
     const Int &m = nest.parallel[0].variable, &n = nest.parallel[1].variable, &k = nest.reduced[0].variable;
     const Shape &stored_a = shape_of(a.operand), &stored_b = shape_of(b.operand);
     GemmCall call;
-    call.dtype = dtype;
     call.m = nest.parallel[0].extent;
     call.n = nest.parallel[1].extent;
     call.k = nest.reduced[0].extent;
@@ -41,8 +44,21 @@ std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of,
     call.transpose_b = !reads(b, stored_b, k, n, call.n);
     if (call.transpose_a && !reads(a, stored_a, k, m, call.m)) return {};
     if (call.transpose_b && !reads(b, stored_b, n, k, call.k)) return {};
-    call.precision = target.precision;
-    return LibraryCall{call, {a.operand.value(), b.operand.value()}, {}, {}};
+    return call;
+}
+
+std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
+    const DType dtype = nest.dtype;
+    if (!has_products_of(dtype, target) || !nest.body || !applies(*nest.body, Opcode::mul)) return {};
+    const ScalarNode &a = factor_of(*nest.body->arguments[0]), &b = factor_of(*nest.body->arguments[1]);
+    if (dtype == DType::int32 ? !takes_integers(a.dtype, b.dtype) : a.dtype != dtype || b.dtype != dtype)
+        return {};
+    std::optional<GemmCall> call = match_matrices(nest, a, b, shape_of);
+    if (!call) return {};
+    call->dtype = dtype;
+    call->unsigned_a = dtype == DType::int32 && a.dtype == DType::uint8;
+    call->precision = target.precision;
+    return LibraryCall{*call, {a.operand.value(), b.operand.value()}, {}, {}};
 }
 
 }  // namespace bitale

@@ -10,6 +10,9 @@
 
 namespace bitale {
 
+// A cast of bytes to int32, as the factors of integer products are: calls take what is cast.
+bool is_widened_byte(const Value& value);
+
 // Once storage is decided.
 bool is_made(const Value& operand);
 

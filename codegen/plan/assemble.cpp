@@ -325,7 +325,8 @@ class Assembler {
     // old value, where nothing else needs the product.
     bool accumulate(const Group& group, GemmCall& call, Step& step) {
         const int v = group.values[0];
-        if (group.values.size() == 1 || leaving_[v] || call.parameter != GemmCall::Parameter::rows)
+        if (group.values.size() == 1 || leaving_[v] || call.parameter != GemmCall::Parameter::rows ||
+            is_integer(call.dtype))
             return false;
         const int map = group.values[1];
         const std::optional<ScaledSum> found = accumulation_of(fully_composed_nest(values_, map), v);

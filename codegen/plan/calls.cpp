@@ -27,9 +27,9 @@ GemmStep::Moved moved_by(const GemmCall& call) {
             if (!batch.b.is(0)) of_b = of_b * batch.count;
         }
     const Int element = bytes_of(call.dtype);
-    return {call.made_a ? Int(0) : element * of_a * call.m * call.k,
-            call.made_b ? Int(0) : element * of_b * call.k * call.n, 0, call.bias ? element * call.n : Int(0),
-            element * count * call.m * call.n};
+    return {call.made_a ? Int(0) : bytes_of(call.dtype_of_a()) * of_a * call.m * call.k,
+            call.made_b ? Int(0) : bytes_of(call.dtype_of_b()) * of_b * call.k * call.n, 0,
+            call.bias ? element * call.n : Int(0), element * count * call.m * call.n};
 }
 
 void describe(const ConvCall& call, Step& step) {
@@ -79,9 +79,10 @@ void cut_into_slices(GemmCall& call) {
         constexpr std::int64_t unknown_depth = 512;
         const std::int64_t k =
             call.k.is_constant() ? call.k.constant() : std::max(size(call.k), unknown_depth);
-        const GemmSlices slices = slices_in_pieces(size(call.m), size(call.n), k,
-                                                   {call.made_a, call.made_b, call.symmetric,
-                                                    call.transpose_b, bytes_of(call.dtype), call.parameter});
+        const GemmSlices slices =
+            slices_in_pieces(size(call.m), size(call.n), k,
+                             {call.made_a, call.made_b, call.symmetric, call.transpose_b,
+                              bytes_of(call.dtype_of_b()), call.parameter});
         call.slice_rows = slices.rows;
         call.slice_columns = slices.columns;
         call.piece_depth = slices.depth;

@@ -114,7 +114,8 @@ Segment schedule_pieces(int value, int side, GemmCall& call, int piece, const Se
     (side == 0 ? call.transpose_a : call.transpose_b) = turned;
     const std::int64_t outer_extent = outer == across ? width : depth,
                        inner_extent = outer == across ? depth : width;
-    const int place = builder.global(piece, call.dtype, {Int(outer_extent), Int(inner_extent)}, true);
+    const DType dtype = side == 0 ? call.dtype_of_a() : call.dtype_of_b();
+    const int place = builder.global(piece, dtype, {Int(outer_extent), Int(inner_extent)}, true);
     segment.title = side == 0 ? "pieces of a" : "pieces of b";
     segment.body.push_back(comment(segment.title));
     for (PartOfPiece& part : parts) {

@@ -92,7 +92,8 @@ std::string unequal_lengths(const Node& a, const Node& b, const std::string& dif
 
 Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
     const NodePtr &a = inputs[0], &b = inputs[1];
-    require_floats("dot", a, b, where);
+    const auto counts = [](const NodePtr& x) { return x->type.dtype == DType::int32; };
+    if (!counts(a) || !counts(b)) require_floats("dot", a, b, where);
     const Shape &left = a->type.shape, &right = b->type.shape;
     BITALE_CHECK(!left.empty() && left.size() <= 2 && !right.empty() && right.size() <= 2,
                  "dot takes vectors and matrices");

@@ -9,7 +9,9 @@
 
 namespace bitale {
 
-const Op* dot_op();  // a, b: float vectors or matrices; sums over a's last and b's first axis
+// a, b: vectors or matrices of floats; sums over a's last and b's first axis. Code generation makes products
+// of int32 as well.
+const Op* dot_op();
 
 // TypeError unless both are float32 or both float64; `name` is that of the op.
 void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b, Where where);

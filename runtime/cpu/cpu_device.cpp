@@ -104,6 +104,7 @@ class CpuDevice : public Device {
         t.vector_bytes = cpu.vector_bytes;
         t.vector_registers = cpu.vector_registers;
         t.has_gemm = t.has_gemm_f64 = options().enabled("onednn");
+        t.has_gemm_int8 = t.has_gemm && gemm_library().multiplies_bytes;
         t.local_bytes = std::int64_t{512} << 10;
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;

@@ -88,22 +88,22 @@ bool rows_collide(const GemmShape& s) {
 
 }  // namespace
 
-// One product, slice by slice.
-template <class T>
+// One product, slice by slice: of factors of A and B, in T.
+template <class T, class A, class B>
 class GemmProduct {
   public:
     GemmProduct(const GemmShape& shape, const GemmData& data, const GemmKernels& kernels,
                 GemmScratch& scratch)
         : s_(shape),
-          a_data_(static_cast<const T*>(data.a)),
-          b_data_(static_cast<const T*>(data.b)),
+          a_data_(static_cast<const A*>(data.a)),
+          b_data_(static_cast<const B*>(data.b)),
           bias_(static_cast<const T*>(data.bias)),
           c_data_(static_cast<T*>(data.c)),
           kernels_(kernels),
           scratch_(scratch),
           slices_(slices_for(shape)),
-          own_(!std::is_same_v<T, float> || !gemm_library().present || rows_collide(shape)),
-          turns_(!own_ && shape.transpose_a && shape.transpose_b && !made() && !shape.symmetric &&
+          own_(is_float && (!std::is_same_v<T, float> || !gemm_library().present || rows_collide(shape))),
+          turns_(is_float && !own_ && shape.transpose_a && shape.transpose_b && !made() && !shape.symmetric &&
                  shape.k >= worth_turning) {}
 
     void run(Pool& pool) {
@@ -168,10 +168,12 @@ class GemmProduct {
     // Terms for which a library takes longer to turn both factors than to turn the result takes.
     static constexpr std::int64_t worth_turning = 1024;
 
+    template <class Element>
     struct Matrix {
-        const T* at;
+        const Element* at;
         std::int64_t row;  // elements from one row to the next
     };
+    static constexpr bool is_float = std::is_floating_point_v<T>;
 
     static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
     bool made() const { return s_.made_a || s_.made_b; }
@@ -201,8 +203,8 @@ class GemmProduct {
         const std::int64_t slice = stored ? 0 : slices_.rows * slices_.columns;
         room(slice);
         mirrored_ = room(s_.symmetric ? slice : 0);
-        a_ = room(s_.made_a ? slices_.rows * s_.piece_depth : 0);
-        b_ = room(s_.made_b ? slices_.columns * s_.piece_depth : 0);
+        a_ = room(s_.made_a ? slices_.rows * s_.piece_depth * sizeof(A) / sizeof(T) : 0);
+        b_ = room(s_.made_b ? slices_.columns * s_.piece_depth * sizeof(B) / sizeof(T) : 0);
         const std::int64_t terms = made() ? s_.piece_depth : std::min(slices_.depth, s_.k);
         const std::int64_t packing = own_ ? product_room(slices_.rows, slices_.columns, terms) : 0;
         packs_ = packing > 0;  // not for a sum of nothing
@@ -301,49 +303,59 @@ class GemmProduct {
         if (begin >= end) return scale(slice, to, ldc);
         const std::int64_t step = made() ? s_.piece_depth : end - begin;
         for (std::int64_t term = begin; term < end; term += step) {
-            const Matrix a = operand_a(slice, term, claim);
+            const Matrix<A> a = operand_a(slice, term, claim);
             // On the diagonal both pieces are one, where they lie alike.
             const bool one = s_.symmetric && s_.made_a && s_.made_b && slice.row == slice.column &&
-                             s_.transpose_a != s_.transpose_b;
-            multiply(slice, std::min(step, end - term), a, one ? a : operand_b(slice, term, claim), beta, to,
-                     ldc, claim);
+                             s_.transpose_a != s_.transpose_b && std::is_same_v<A, B>;
+            Matrix<B> b{};
+            if constexpr (std::is_same_v<A, B>) b = a;
+            if (!one) b = operand_b(slice, term, claim);
+            multiply(slice, std::min(step, end - term), a, b, beta, to, ldc, claim);
             beta = 1;
         }
     }
 
-    Matrix operand_a(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
+    Matrix<A> operand_a(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
         if (s_.made_a)
-            return {made(kernels_.a, slice.row / slices_.rows, term, claim, a_),
+            return {made<A>(kernels_.a, slice.row / slices_.rows, term, claim, a_),
                     s_.transpose_a ? slices_.rows : s_.piece_depth};
         const std::int64_t row = s_.strided ? s_.row_a : s_.transpose_a ? s_.m : s_.k;
         return {a_data_ + slice.a + (s_.transpose_a ? term * row + slice.row : slice.row * row + term), row};
     }
 
-    Matrix operand_b(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
+    Matrix<B> operand_b(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
         if (s_.made_b)
-            return {made(kernels_.b, slice.column / slices_.columns, term, claim, b_),
+            return {made<B>(kernels_.b, slice.column / slices_.columns, term, claim, b_),
                     s_.transpose_b ? s_.piece_depth : slices_.columns};
         const std::int64_t row = s_.strided ? s_.row_b : s_.transpose_b ? s_.k : s_.n;
         return {b_data_ + slice.b + (s_.transpose_b ? slice.column * row + term : term * row + slice.column),
                 row};
     }
 
-    const T* made(const GemmKernel& kernel, std::int64_t of_slices, std::int64_t term,
-                  const GemmScratch::Claim& claim, std::size_t at) const {
+    template <class Element>
+    const Element* made(const GemmKernel& kernel, std::int64_t of_slices, std::int64_t term,
+                        const GemmScratch::Claim& claim, std::size_t at) const {
         const std::int64_t pieces = (s_.k + s_.piece_depth - 1) / s_.piece_depth;
-        claim.run(kernel, elements(claim) + at, of_slices * pieces + term / s_.piece_depth);
-        return elements(claim) + at;
+        void* const piece = elements(claim) + at;
+        claim.run(kernel, piece, of_slices * pieces + term / s_.piece_depth);
+        return static_cast<const Element*>(piece);
     }
 
-    void multiply(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, T beta, T* to,
+    void multiply(const Slice& slice, std::int64_t k, const Matrix<A>& a, const Matrix<B>& b, T beta, T* to,
                   std::int64_t ldc, const GemmScratch::Claim& claim) const {
-        if (own_) {
-            const auto strided = [](const Matrix& x, bool transposed) {
-                return StridedMatrix<const T>{x.at, transposed ? 1 : x.row, transposed ? x.row : 1};
-            };
-            return bitale::multiply(slice.rows, slice.columns, k, static_cast<T>(s_.alpha),
-                                    strided(a, s_.transpose_a), strided(b, s_.transpose_b), beta,
-                                    StridedMatrix<T>{to, ldc, 1}, elements(claim) + packed_);
+        const char turned_a = s_.transpose_a ? 'T' : 'N', turned_b = s_.transpose_b ? 'T' : 'N';
+        if constexpr (is_float) {
+            if (own_) {
+                const auto strided = [](const Matrix<T>& x, bool transposed) {
+                    return StridedMatrix<const T>{x.at, transposed ? 1 : x.row, transposed ? x.row : 1};
+                };
+                return bitale::multiply(slice.rows, slice.columns, k, static_cast<T>(s_.alpha),
+                                        strided(a, s_.transpose_a), strided(b, s_.transpose_b), beta,
+                                        StridedMatrix<T>{to, ldc, 1}, elements(claim) + packed_);
+            }
+        } else if (multiply_by_onednn(turned_a, turned_b, slice.rows, slice.columns, k, a.at, a.row, b.at,
+                                      b.row, beta != 0, to, ldc)) {
+            return;
         }
         if constexpr (std::is_same_v<T, float>) {
             if (turns_ &&
@@ -352,9 +364,8 @@ class GemmProduct {
                 turn(slice, elements(claim) + turned_, beta, to, ldc);
                 return;
             }
-            if (multiply_by_onednn(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
-                                   slice.columns, k, static_cast<T>(s_.alpha), a.at, a.row, b.at, b.row, beta,
-                                   to, ldc))
+            if (multiply_by_onednn(turned_a, turned_b, slice.rows, slice.columns, k, static_cast<T>(s_.alpha),
+                                   a.at, a.row, b.at, b.row, beta, to, ldc))
                 return;
         }
         multiply_plainly(slice, k, a, b, beta, to, ldc);
@@ -373,14 +384,14 @@ class GemmProduct {
                     }
     }
 
-    void multiply_plainly(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, T beta, T* to,
-                          std::int64_t ldc) const {
+    void multiply_plainly(const Slice& slice, std::int64_t k, const Matrix<A>& a, const Matrix<B>& b, T beta,
+                          T* to, std::int64_t ldc) const {
         for (std::int64_t i = 0; i < slice.rows; ++i)
             for (std::int64_t j = 0; j < slice.columns; ++j) {
                 T sum = 0;
                 for (std::int64_t p = 0; p < k; ++p)
-                    sum += (s_.transpose_a ? a.at[p * a.row + i] : a.at[i * a.row + p]) *
-                           (s_.transpose_b ? b.at[j * b.row + p] : b.at[p * b.row + j]);
+                    sum += T{s_.transpose_a ? a.at[p * a.row + i] : a.at[i * a.row + p]} *
+                           T{s_.transpose_b ? b.at[j * b.row + p] : b.at[p * b.row + j]};
                 T& c = to[i * ldc + j];
                 const T scaled = static_cast<T>(s_.alpha) * sum;
                 c = beta == 0 ? scaled : scaled + beta * c;
@@ -432,7 +443,9 @@ class GemmProduct {
     T beta() const { return static_cast<T>(s_.beta); }
 
     const GemmShape& s_;
-    const T *const a_data_, *const b_data_, *const bias_;
+    const A* const a_data_;
+    const B* const b_data_;
+    const T* const bias_;
     T* const c_data_;
     const GemmKernels& kernels_;
     GemmScratch& scratch_;
@@ -447,21 +460,28 @@ class GemmProduct {
 namespace {
 
 template <class F>
-void with_type(DType dtype, F f) {
-    if (dtype == DType::float64) return f(double{});
-    BITALE_CHECK(dtype == DType::float32, "products are of float32 or float64");
-    f(float{});
+void with_product(const GemmShape& shape, const GemmData& data, const GemmKernels& kernels,
+                  GemmScratch& scratch, F f) {
+    if (shape.m <= 0 || shape.n <= 0) return;
+    switch (shape.dtype) {
+        case DType::float32: f(GemmProduct<float, float, float>(shape, data, kernels, scratch)); return;
+        case DType::float64: f(GemmProduct<double, double, double>(shape, data, kernels, scratch)); return;
+        case DType::int32:
+            if (shape.unsigned_a)
+                f(GemmProduct<std::int32_t, std::uint8_t, std::int8_t>(shape, data, kernels, scratch));
+            else
+                f(GemmProduct<std::int32_t, std::int8_t, std::int8_t>(shape, data, kernels, scratch));
+            return;
+        default: BITALE_CHECK(false, "no product is of " + std::string(name_of(shape.dtype)));
+    }
 }
 
 }  // namespace
 
 GemmRoom gemm_room(const GemmShape& shape, bool stored, std::size_t buffers) {
     GemmRoom room;
-    if (shape.m <= 0 || shape.n <= 0) return room;
-    with_type(shape.dtype, [&](auto element) {
-        GemmScratch none;
-        room = GemmProduct<decltype(element)>(shape, {}, {}, none).room(stored, buffers);
-    });
+    GemmScratch none;
+    with_product(shape, {}, {}, none, [&](auto&& product) { room = product.room(stored, buffers); });
     return room;
 }
 
@@ -471,17 +491,12 @@ std::int64_t scratch_bytes(const GemmRoom& most, int threads) {
 
 void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers,
                   GemmScratch& scratch) {
-    if (shape.m <= 0 || shape.n <= 0) return;
-    with_type(shape.dtype, [&](auto element) {
-        GemmProduct<decltype(element)>(shape, {}, {}, scratch).reserve(pool, stored, buffers);
-    });
+    with_product(shape, {}, {}, scratch, [&](auto&& product) { product.reserve(pool, stored, buffers); });
 }
 
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmKernels& kernels) {
-    if (shape.m <= 0 || shape.n <= 0) return;
-    with_type(shape.dtype,
-              [&](auto element) { GemmProduct<decltype(element)>(shape, data, kernels, scratch).run(pool); });
+    with_product(shape, data, kernels, scratch, [&](auto&& product) { product.run(pool); });
 }
 
 }  // namespace bitale

@@ -45,7 +45,7 @@ class GemmScratch {
     void drop();  // between products
 
   private:
-    template <class T>
+    template <class T, class A, class B>
     friend class GemmProduct;
     class Claim;
     struct Block {
@@ -60,12 +60,12 @@ class GemmScratch {
     Arena parts_;                                 // of the depth
 };
 
-// c[m, n] = a[m, k] . b[k, n], float32 or float64, row-major, no padding between rows; a transposed operand
-// is stored [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one
-// part; then the bias and relu that the shape asks for, and the kernels. Slices, of which each is a task, are
-// those of codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed.
-// A slice that oneDNN refuses, for want of memory, is computed by plain loops: a product may follow steps
-// that have written shared variables, so it does not fail.
+// c[m, n] = a[m, k] . b[k, n], float32, float64, or int32 of bytes, row-major, no padding between rows; a
+// transposed operand is stored [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so,
+// whose depth is one part; then the bias and relu that the shape asks for, and the kernels. Slices, of which
+// each is a task, are those of codegen/library/slices.h; of those of a symmetric product that mirror each
+// other one is computed. A slice that oneDNN refuses, for want of memory, is computed by plain loops: a
+// product may follow steps that have written shared variables, so it does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmKernels& kernels = {});
 

@@ -1,4 +1,4 @@
-// dnnl_sgemm through dlsym.
+// dnnl_sgemm and dnnl_gemm_?8s8s32 through dlsym.
 #include "runtime/cpu/onednn.h"
 
 #include <dlfcn.h>
@@ -17,6 +17,11 @@ namespace {
 using Sgemm = int (*)(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                       float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                       float beta, float* c, std::int64_t ldc);
+template <class A>
+using ByteGemm = int (*)(char transpose_a, char transpose_b, char kind_of_offset, std::int64_t m,
+                         std::int64_t n, std::int64_t k, float alpha, const A* a, std::int64_t lda,
+                         A offset_a, const std::int8_t* b, std::int64_t ldb, std::int8_t offset_b, float beta,
+                         std::int32_t* c, std::int64_t ldc, const std::int32_t* offset_c);
 struct Version {
     int major, minor, patch;
 };
@@ -39,6 +44,8 @@ void keep_small_blocks() noexcept {
 struct Library {
     GemmLibrary info;
     Sgemm sgemm = nullptr;
+    ByteGemm<std::int8_t> of_int8 = nullptr;
+    ByteGemm<std::uint8_t> of_uint8 = nullptr;
     // Of the OpenMP runtime that the library itself uses; null where it uses none.
     void (*set_threads)(int) = nullptr;
     int (*max_threads)() = nullptr;
@@ -52,6 +59,14 @@ std::vector<std::string> file_names() {
         names.push_back("libdnnl.so.3." + std::to_string(minor));
     names.emplace_back("libdnnl.so.2");
     return names;
+}
+
+void find_byte_products(void* handle, Library& r) {
+    constexpr int avx512_vnni = 0x67;  // dnnl_cpu_isa_avx512_core_vnni, whose bits later ones have too
+    const auto isa = reinterpret_cast<int (*)()>(dlsym(handle, "dnnl_get_effective_cpu_isa"));
+    r.of_int8 = reinterpret_cast<ByteGemm<std::int8_t>>(dlsym(handle, "dnnl_gemm_s8s8s32"));
+    r.of_uint8 = reinterpret_cast<ByteGemm<std::uint8_t>>(dlsym(handle, "dnnl_gemm_u8s8s32"));
+    r.info.multiplies_bytes = r.of_int8 && r.of_uint8 && isa && (isa() & avx512_vnni) == avx512_vnni;
 }
 
 Library open_library() {
@@ -72,6 +87,7 @@ Library open_library() {
         r.set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
         r.max_threads = reinterpret_cast<int (*)()>(dlsym(handle, "omp_get_max_threads"));
         r.info.present = true;
+        find_byte_products(handle, r);
         r.info.name = name;
         if (const auto version = reinterpret_cast<const Version* (*)()>(dlsym(handle, "dnnl_version"))) {
             const Version& v = *version();
@@ -87,6 +103,17 @@ Library open_library() {
 const Library& library() {
     static const Library& opened = *new Library(open_library());
     return opened;
+}
+
+template <class A>
+bool multiply_bytes(ByteGemm<A> gemm, char transpose_a, char transpose_b, std::int64_t m, std::int64_t n,
+                    std::int64_t k, const A* a, std::int64_t row_a, const std::int8_t* b, std::int64_t row_b,
+                    bool adds, std::int32_t* c, std::int64_t row_c) {
+    if (!library().info.multiplies_bytes || outside::refused(outside::Door::library)) return false;
+    keep_small_blocks();
+    const std::int32_t no_offset = 0;
+    return gemm(transpose_a, transpose_b, 'F', m, n, k, 1, a, row_a, 0, b, row_b, 0, adds ? 1.0F : 0.0F, c,
+                row_c, &no_offset) == 0;
 }
 
 }  // namespace
@@ -109,6 +136,20 @@ bool multiply_by_onednn(char transpose_a, char transpose_b, std::int64_t m, std:
     if (!library().sgemm || outside::refused(outside::Door::library)) return false;
     keep_small_blocks();
     return library().sgemm(transpose_a, transpose_b, m, n, k, alpha, a, row_a, b, row_b, beta, c, row_c) == 0;
+}
+
+bool multiply_by_onednn(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                        const std::int8_t* a, std::int64_t row_a, const std::int8_t* b, std::int64_t row_b,
+                        bool adds, std::int32_t* c, std::int64_t row_c) {
+    return multiply_bytes(library().of_int8, transpose_a, transpose_b, m, n, k, a, row_a, b, row_b, adds, c,
+                          row_c);
+}
+
+bool multiply_by_onednn(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                        const std::uint8_t* a, std::int64_t row_a, const std::int8_t* b, std::int64_t row_b,
+                        bool adds, std::int32_t* c, std::int64_t row_c) {
+    return multiply_bytes(library().of_uint8, transpose_a, transpose_b, m, n, k, a, row_a, b, row_b, adds, c,
+                          row_c);
 }
 
 }  // namespace bitale

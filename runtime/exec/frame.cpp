@@ -100,6 +100,7 @@ GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots
     r.precision = call.precision;
     r.parameter = call.parameter;
     r.dtype = call.dtype;
+    r.unsigned_a = call.unsigned_a;
     r.alpha = call.alpha;
     r.beta = call.beta;
     r.slice_rows = call.slice_rows;

@@ -33,6 +33,7 @@ struct GemmShape {
     std::int64_t first_a = 0, first_b = 0, row_a = 0, row_b = 0, row_c = 0;
     std::vector<Batch> batches{};
     DType dtype = DType::float32;
+    bool unsigned_a = false;
     bool operator==(const GemmShape&) const = default;
 };
 

@@ -269,8 +269,9 @@ class Reader {
         call.n = integer(j.at("n"));
         call.k = integer(j.at("k"));
         if (j.contains("dtype")) call.dtype = dtype_named(j.at("dtype").get<std::string>());
-        if (call.dtype != DType::float32 && call.dtype != DType::float64)
+        if (call.dtype != DType::float32 && call.dtype != DType::float64 && call.dtype != DType::int32)
             throw FileError("a product of the program is of " + std::string(name_of(call.dtype)));
+        if (j.contains("unsigned_a")) call.unsigned_a = j.at("unsigned_a");
         call.transpose_a = j.at("transpose_a");
         call.transpose_b = j.at("transpose_b");
         call.parameter = kind_named<GemmCall::Parameter>(parameters, j.at("parameter"));

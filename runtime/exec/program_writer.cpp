@@ -204,6 +204,7 @@ class Writer {
         j["n"] = write(call.n);
         j["k"] = write(call.k);
         j["dtype"] = name_of(call.dtype);
+        if (call.unsigned_a) j["unsigned_a"] = true;
         j["transpose_a"] = call.transpose_a;
         j["transpose_b"] = call.transpose_b;
         j["parameter"] = parameters[static_cast<int>(call.parameter)];

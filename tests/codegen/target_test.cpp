@@ -82,6 +82,32 @@ TEST_CASE("a convolution has tiles of the vectors that the machine holds") {
     CHECK(most_registers(text_of(program_of({x, w}, {y}, scalar))).lanes == 0);
 }
 
+TEST_CASE("products of bytes are calls in int32 where a library has these, and of floats elsewhere") {
+    const Expr x = input(uint8, {256, 784}, "x"), w = input(int8, {784, 512}, "w"),
+               scale = input(float32, Dims{512}, "scale");
+    const auto widened = [](const Expr& e) { return cast(e, float32); };
+    Target floats;
+    floats.has_gemm = floats.has_gemm_f64 = true;
+    Target bytes = floats;
+    bytes.has_gemm_int8 = true;
+    for (const Expr& y : {dot(x, w), dot(widened(x), widened(w)), dot(widened(x) / 255, widened(w) * scale),
+                          sum(expand_dims(cast(x, int32), 2) * expand_dims(cast(w, int32), 0), 1)}) {
+        const std::vector<GemmStep> products = steps_of<GemmStep>(program_of({x, w, scale}, {y}, bytes));
+        REQUIRE(products.size() == 1);
+        CHECK(products[0].call.dtype == DType::int32);
+        CHECK(products[0].call.unsigned_a);
+        CHECK(!products[0].pieces_a);  // bytes are read where they lie
+        for (const GemmStep& product : steps_of<GemmStep>(program_of({x, w, scale}, {y}, floats)))
+            CHECK(product.call.dtype == DType::float32);
+    }
+    // What no such call takes.
+    const Expr other = input(uint8, {784, 512}, "other"), wider = input(int16, {784, 512}, "wider"),
+               deep = input(uint8, {8, 1 << 17}, "deep"), long_columns = input(int8, {1 << 17, 8}, "long");
+    for (const auto& [a, b] : {std::pair{x, other}, {x, wider}, {deep, long_columns}})
+        for (const GemmStep& product : steps_of<GemmStep>(program_of({a, b}, {dot(a, b)}, bytes)))
+            CHECK(product.call.dtype != DType::int32);
+}
+
 TEST_CASE("pieces of a concatenation ask no element which part it is of") {
     const Expr x = input(float32, {32, 32, 32, 64}, "x"), w = input(float32, {576, 64}, "w");
     std::vector<Expr> patches, planes;

@@ -1,4 +1,7 @@
 // Products of integers are exact: sums of products in 64 bits, which wrap around as sums do.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -6,6 +9,7 @@
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -132,6 +136,124 @@ TEST_CASE("products of integers of other ranks") {
     CHECK(got[6].shape() == Dims{3, 2, 5});
     const Integers64 rows(x.begin() + 21, x.end()), first(y.begin(), y.begin() + 35);
     CHECK(numbers_of(eval(Expr(got[6])[{colon, 0}])) == products(rows, first, 1, 3, 7, 5));
+}
+
+namespace {
+
+// Elements as double, row-major.
+std::vector<double> wide(const Integers64& x) { return {x.begin(), x.end()}; }
+
+Integers64 turned(const Integers64& x, std::int64_t rows, std::int64_t columns) {
+    Integers64 r;
+    for (std::int64_t j = 0; j < columns; ++j)
+        for (std::int64_t i = 0; i < rows; ++i) r.push_back(x[static_cast<std::size_t>(i * columns + j)]);
+    return r;
+}
+
+}  // namespace
+
+// Also of many rows, whose pieces are made where they are multiplied.
+TEST_CASE("products of bytes are exact in every form, in integers and in floats") {
+    constexpr std::int64_t k = 300, n = 50;
+    Random random(23);
+    for (const DType left : {int8, uint8})
+        for (const std::int64_t m : {70, 1500}) {
+            const Integers64 x = whole_range(left, m * k, random), w = whole_range(int8, k * n, random),
+                             xt = turned(x, m, k), wt = turned(w, k, n);
+            const Expr a = input(left, {-1, k}, "a"), at = input(left, {k, -1}, "at"),
+                       b = input(int8, {k, n}, "b"), bt = input(int8, {n, k}, "bt"),
+                       numbers = input(int64, {-1}, "numbers");
+            const Expr rows = flip(flip(a, 0)[{Slice{0, m}}], 0);
+            const auto f = [](const Expr& e) { return cast(e, float32); };
+            const std::vector<Expr> outputs{dot(a, b),
+                                            dot(transpose(at), b),
+                                            dot(a, transpose(bt)),
+                                            dot(transpose(at), transpose(bt)),
+                                            dot(rows, b),
+                                            dot(gather(a, numbers), transpose(bt)),
+                                            dot(f(a), f(b)),
+                                            dot(transpose(f(at)), f(b)),
+                                            dot(f(a), transpose(f(bt))),
+                                            dot(f(rows), f(b)),
+                                            cast(dot(a, b), float32)};
+            const Results got = function({a, at, b, bt, numbers}, outputs, {.device = tested_device()})(
+                array_of(x, {m, k}, left), array_of(xt, {k, m}, left), array_of(w, {k, n}, int8),
+                array_of(wt, {n, k}, int8), eval(range(0, m)));
+            const Integers64 expected = products(x, w, 1, m, k, n);
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                INFO(name_of(left) << ", " << m << " rows, form " << i);
+                CHECK(difference(got[i], Array(wide(expected), {m, n}).as(got[i].dtype())) == "");
+            }
+        }
+}
+
+TEST_CASE("scales of quantised factors") {
+    constexpr std::int64_t m = 40, k = 600, n = 33;
+    Random random(24);
+    const Integers64 x = whole_range(uint8, m * k, random), w = whole_range(int8, k * n, random),
+                     sums = products(x, w, 1, m, k, n);
+    const Expr a = input(uint8, {m, k}, "a"), b = input(int8, {k, n}, "b"), bt = input(int8, {n, k}, "bt"),
+               of_rows = input(float32, Dims{m}, "of_rows"),
+               of_columns = input(float32, Dims{n}, "of_columns");
+    const Expr pixels = cast(a, float32) / 255, weights = cast(b, float32) * of_columns;
+    const std::vector<Expr> outputs{
+        dot(pixels, weights), dot(pixels, transpose(cast(bt, float32) * expand_dims(of_columns, 1))),
+        dot(expand_dims(of_rows, 1) * cast(a, float32), weights / 2.0F),
+        relu(dot(pixels, cast(b, float32))) * of_columns,
+        dot(cast(a, float32) * mean(pixels, {0}), weights)};  // a scale along the sum stays where it is
+    const Array r = random_array(float32, {m}, random), c = random_array(float32, {n}, random);
+    const Results got = function({a, b, bt, of_rows, of_columns}, outputs, {.device = tested_device()})(
+        array_of(x, {m, k}, uint8), array_of(w, {k, n}, int8), array_of(turned(w, k, n), {n, k}, int8), r, c);
+    const std::vector<float> rows = r.to_vector<float>(), columns = c.to_vector<float>();
+    std::vector<double> means(static_cast<std::size_t>(k));
+    for (std::size_t i = 0; i < x.size(); ++i) means[i % means.size()] += static_cast<double>(x[i]) / 255 / m;
+    std::vector<std::vector<double>> expected(outputs.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        const double sum = static_cast<double>(sums[i]), scale = columns[i % n];
+        expected[0].push_back(sum / 255 * scale);
+        expected[1].push_back(sum / 255 * scale);
+        expected[2].push_back(sum * rows[i / n] * scale / 2);
+        expected[3].push_back(std::max(0.0, sum / 255) * scale);
+        double weighted = 0;
+        for (std::size_t p = 0; p < means.size(); ++p)
+            weighted +=
+                static_cast<double>(x[i / n * k + p]) * means[p] * static_cast<double>(w[p * n + i % n]);
+        expected[4].push_back(weighted * scale);
+    }
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        INFO("form " << i);
+        CHECK(difference(got[i], Array(expected[i], {m, n}).as(float32), {.of_largest = 1e-6}) == "");
+    }
+}
+
+// Results of a layer are requantised to int8 where they are made, and read so by the next; a variable adds
+// up.
+TEST_CASE("layers of bytes, and sums of bytes in a variable") {
+    constexpr std::int64_t m = 65, k = 784, h = 128, n = 96;
+    Random random(25);
+    const Integers64 x = whole_range(uint8, m * k, random), w1 = whole_range(int8, k * h, random),
+                     w2 = whole_range(int8, h * n, random);
+    const Expr a = input(uint8, {-1, k}, "a"), first = input(int8, {k, h}, "first"),
+               second = input(int8, {h, n}, "second");
+    const Shared total = shared(zeros({h, h}).as(int32), "total");
+    const Expr hidden = cast(clip(round(cast(dot(a, first), float32) / 8192), -127, 127), int8);
+    Function f = function({a, first, second}, dot(hidden, second),
+                          {.updates = {{total, total + cast(dot(transpose(hidden), hidden), int32)}},
+                           .device = tested_device()});
+    Integers64 between;
+    for (const std::int64_t sum : products(x, w1, 1, m, k, h))
+        between.push_back(static_cast<std::int64_t>(
+            std::clamp(std::nearbyint(static_cast<float>(sum) / 8192), -127.0F, 127.0F)));
+    const Integers64 expected = products(between, w2, 1, m, h, n),
+                     squares = products(turned(between, m, h), between, 1, h, m, h);
+    for (int step = 1; step <= 2; ++step) {
+        const Array got =
+            f(array_of(x, {m, k}, uint8), array_of(w1, {k, h}, int8), array_of(w2, {h, n}, int8))[0];
+        CHECK(numbers_of(got) == expected);
+        Integers64 added = squares;
+        for (std::int64_t& sum : added) sum *= step;
+        CHECK(numbers_of(total.get_value().as(int64)) == added);
+    }
 }
 
 TEST_CASE("lengths of products of integers are compared") {

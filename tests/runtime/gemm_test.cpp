@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "codegen/library/slices.h"
@@ -267,4 +268,73 @@ TEST_CASE("operands are packed on the fly, and of a matrix times its own transpo
                             CHECK(first == r);
                         }
                     }
+}
+
+namespace {
+
+// c + a . b modulo 2^32.
+template <class A>
+std::vector<std::uint32_t> product_of_bytes(const GemmShape& s, const std::vector<A>& a,
+                                            const std::vector<std::int8_t>& b,
+                                            const std::vector<std::int32_t>& old) {
+    std::vector<std::uint32_t> c;
+    for (std::int64_t i = 0; i < s.m; ++i)
+        for (std::int64_t j = 0; j < s.n; ++j) {
+            auto sum = s.beta == 0 ? 0 : static_cast<std::uint32_t>(old[c.size()]);
+            for (std::int64_t k = 0; k < s.k; ++k)
+                sum += static_cast<std::uint32_t>(
+                    int{a[static_cast<std::size_t>(s.transpose_a ? k * s.m + i : i * s.k + k)]} *
+                    int{b[static_cast<std::size_t>(s.transpose_b ? j * s.k + k : k * s.n + j)]});
+            c.push_back(sum);
+        }
+    return c;
+}
+
+// With many of the numbers whose products four at a time leave 16 bits.
+template <class A>
+std::vector<A> extreme_bytes(std::int64_t count, std::uint32_t seed) {
+    std::vector<A> list(static_cast<std::size_t>(count));
+    for (A& x : list) {
+        seed = seed * 1664525U + 1013904223U;
+        const std::uint32_t bits = seed >> 16;
+        x = bits % 3 == 0   ? std::numeric_limits<A>::max()
+            : bits % 3 == 1 ? std::numeric_limits<A>::min()
+                            : static_cast<A>(bits >> 3);
+    }
+    return list;
+}
+
+template <class A>
+void check_products_of_bytes(bool is_unsigned) {
+    struct Sizes {
+        std::int64_t m, n, k;
+    };
+    for (const Sizes& z :
+         {Sizes{1, 1, 1}, {8, 100, 1960}, {3, 70, 301}, {130, 90, 33}, {61, 45, 9001}, {5, 7, 0}})
+        for (const int form : {0, 1, 2, 3})
+            for (const double beta : {0.0, 1.0}) {
+                GemmShape s{z.m, z.n, z.k, form % 2 == 1, form / 2 == 1};
+                s.dtype = DType::int32;
+                s.unsigned_a = is_unsigned;
+                s.beta = beta;
+                const std::vector<A> a = extreme_bytes<A>(z.m * z.k, 1);
+                const std::vector<std::int8_t> b = extreme_bytes<std::int8_t>(z.k * z.n, 2);
+                std::vector<std::int32_t> old(static_cast<std::size_t>(z.m * z.n), 2'000'000'000);
+                const std::vector<std::uint32_t> exact = product_of_bytes(s, a, b, old);
+                GemmScratch scratch;
+                for (const int threads : {1, 3}) {
+                    std::vector<std::int32_t> c = old;
+                    gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, c.data()}, scratch);
+                    INFO(fmt::format("{} x {} over {}, form {}, beta {}, {} threads", z.m, z.n, z.k, form,
+                                     beta, threads));
+                    CHECK(std::vector<std::uint32_t>(c.begin(), c.end()) == exact);
+                }
+            }
+}
+
+}  // namespace
+
+TEST_CASE("products of bytes are exact, by a library or by plain loops") {
+    check_products_of_bytes<std::int8_t>(false);
+    check_products_of_bytes<std::uint8_t>(true);
 }

@@ -38,7 +38,7 @@ Target cpu_target() {
     target.architecture = "x86-64-v4";
     target.vector_bytes = 64;
     target.vector_registers = 32;
-    target.has_gemm = target.has_lapack = true;
+    target.has_gemm = target.has_gemm_int8 = target.has_lapack = true;
     return target;
 }
 
@@ -74,6 +74,8 @@ TEST_CASE("programs of networks and of every kind of step are of the schema") {
     check(function({x}, {eigh(dot(x, transpose(x))).values}, named("eigh")));
     check(function({x}, {x, sum(x, {1})}, named("copy")));
     check(function({t}, {matmul(t, t)}, named("batches")));
+    const Expr bytes = input(uint8, {64, 784}, "bytes"), weights = input(int8, {784, 96}, "weights");
+    check(function({bytes, weights}, {dot(bytes, weights)}, named("bytes")));
     FunctionOptions updating = named("clipped slice");
     updating.updates = {{table, table * 0.5F}};
     check(function({i}, {table[Slice{i * 7, (i + 1) * 7}], table[i]}, updating));
