@@ -51,7 +51,7 @@ def kernel_forms(entry):
 # Of the rows (h): styles of PyTorch beside the plain one, see torch_shapes.py.
 STYLES = {"conv": ["channels_last"], "pool": ["channels_last"], "conv_pool": ["channels_last"],
           "covariance": ["chunks"], "k_means": ["chunks", "kept"], "logistic": ["chunks", "kept"],
-          "dequantized": ["chunks", "packed"], "distances": ["differences"]}
+          "dequantized": ["chunks", "packed"], "distances": ["differences"], "integer_product": ["int_mm"]}
 EAGER_ONLY = ("chunks", "packed")
 
 

@@ -228,7 +228,11 @@ def one_hot(k, style, compiled):
 
 def integer_product(k, style, compiled):
     a, b = octets([k["m"], k["k"]], 1, np.int8), octets([k["k"], k["n"]], 2, np.int8)
-    return into(lambda out: torch.mm(a.float(), b.float(), out=out), compiled)
+    scale = floats([k["n"]], 3) if k["written"] == "scaled" else None
+    multiply = (lambda: torch._int_mm(a, b).float()) if style == "int_mm" else (lambda: torch.mm(a.float(), b.float()))
+    if scale is not None:
+        return lambda: multiply() * scale / 127
+    return multiply
 
 
 def distances(k, style, compiled):

@@ -106,6 +106,10 @@ Updates integer_product(const Json& row, Given& given) {
     const std::int64_t m = row.at("m"), n = row.at("n"), k = row.at("k");
     const Expr a = given(bytes({m, k}, 1, int8), "a"), b = given(bytes({k, n}, 2, int8), "b");
     if (row.at("written") == "floats") return {result({m, n}, dot(cast(a, float32), cast(b, float32)))};
+    if (row.at("written") == "scaled") {
+        const Expr scale = given(floats({n}, 3), "scale");
+        return {result({m, n}, dot(cast(a, float32) / 127, cast(b, float32) * scale))};
+    }
     const Expr sums = sum(expand_dims(cast(a, int32), 2) * expand_dims(cast(b, int32), 0), {1});
     return {result({m, n}, cast(sums, float32))};
 }

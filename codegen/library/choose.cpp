@@ -46,13 +46,28 @@ bool is_zero(const Value& v) {
     return is_constant(v.node) && v.node->type.rank() == 0 && constant_value(v.node).at(0) == 0;
 }
 
+// Whether the value is computed from the variable's own, element by element.
+bool reads_elementwise(const Node& value, const SharedState& variable) {
+    std::vector<const Node*> stack{&value};
+    std::set<const Node*> seen;
+    while (!stack.empty()) {
+        const Node* const node = stack.back();
+        stack.pop_back();
+        for (const NodePtr& input : node->op->kind == OpKind::map ? node->inputs : Nodes{}) {
+            if (shared_of(input).get() == &variable) return true;
+            if (seen.insert(input.get()).second) stack.push_back(input.get());
+        }
+    }
+    return false;
+}
+
 class Chooser {
   public:
     Chooser(Values& values, const Graph& graph, const Target& target, Tuner* tuner)
         : values_(values), target_(target), tuner_(tuner) {
         for (const SharedUpdate& update : graph.updates) {
             parameters_.insert(update.target.get());
-            updates_.insert(number(update.value));
+            if (reads_elementwise(*update.value, *update.target)) updates_.insert(number(update.value));
         }
     }
 
@@ -539,7 +554,7 @@ class Chooser {
     const Target& target_;
     Tuner* const tuner_;
     std::set<const SharedState*> parameters_;  // those that the graph updates
-    std::set<int> updates_;                    // their new values
+    std::set<int> updates_;                    // new values that read the old ones
 };
 
 }  // namespace

@@ -15,13 +15,18 @@ struct Sizes {
     bool transpose_b;
     GemmCall::Parameter parameter;
     std::int64_t products = 1;  // of which this is one
+    std::int64_t element = 4;   // bytes of one of the factors
+    bool of_bytes() const { return element == 1; }
+    std::int64_t column_unit() const { return of_bytes() ? 48 : 16; }
 };
+constexpr std::int64_t row_unit = 8, term_unit = 16;
 
 // An element of b that the library packs. One that it turns as well costs more, and much more where rows lie
 // whole pages apart, which share few places of the cache, or where few rows of a use what was turned.
 double packing(const Sizes& s, const GemmSlices& slice) {
-    constexpr double straight = 0.04, turned = 0.1, turned_dearly = 0.22;
+    constexpr double straight = 0.04, turned = 0.1, turned_dearly = 0.22, of_bytes = 0.02;
     constexpr std::int64_t page = 1024, few_rows = 64;
+    if (s.of_bytes()) return of_bytes;
     if (!s.transpose_b) return straight;
     return slice.rows < few_rows || s.k % page == 0 ? turned_dearly : turned;
 }
@@ -30,7 +35,9 @@ double packing(const Sizes& s, const GemmSlices& slice) {
 // counts is which of the grids is best. The library works on blocks of 8 rows by 48 columns; whatever slices
 // share, each of them packs for itself.
 double nanoseconds(const Sizes& s, const GemmSlices& slice) {
-    constexpr double flops_per_ns = 230, pack_a = 0.2, call = 500;
+    const double flops_per_ns = s.of_bytes() ? 1000 : 230, pack_a = s.of_bytes() ? 0.02 : 0.2;
+    constexpr double call = 500,
+                     term_of_rest = 6;  // the library adds up bytes of a rest of columns by themselves
     constexpr std::int64_t block_rows = 8, block_columns = 48, lanes = 16;
     const std::int64_t rest = slice.columns % block_columns;
     const std::int64_t m = (slice.rows + block_rows - 1) / block_rows * block_rows,
@@ -39,13 +46,15 @@ double nanoseconds(const Sizes& s, const GemmSlices& slice) {
     const auto k = static_cast<double>(slice.depth);
     return 2 * static_cast<double>(m) * static_cast<double>(n) * k / flops_per_ns +
            static_cast<double>(slice.rows) * k * pack_a +
-           static_cast<double>(slice.columns) * k * packing(s, slice) + call;
+           static_cast<double>(slice.columns) * k * packing(s, slice) + call +
+           (s.of_bytes() && rest > 0 ? term_of_rest * k : 0);
 }
 
 // How many slices are worth having: each some microseconds at least, and more of them where there is work
 // for more cores.
 std::int64_t wanted_slices(const Sizes& s) {
-    const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+    const double together = s.of_bytes() ? 4 : 1;  // products of one instruction, beside those of float32
+    const double flops = 2.0 / together * static_cast<double>(s.m) * static_cast<double>(s.n) *
                          static_cast<double>(s.k) * static_cast<double>(s.products);
     constexpr double two = 1e6, four = 8e6, eight = 80e6, sixteen = 640e6, more = 2560e6;
     const std::int64_t all = flops < two       ? 1
@@ -94,10 +103,9 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmS
 }
 
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter, bool whole, std::int64_t products) {
-    const Sizes s{m, n, k, transpose_b, parameter, std::max<std::int64_t>(1, products)};
+                     GemmCall::Parameter parameter, bool whole, std::int64_t products, std::int64_t element) {
+    const Sizes s{m, n, k, transpose_b, parameter, std::max<std::int64_t>(1, products), element};
     if (s.m == 0 || s.n == 0) return {.rows = 1, .columns = 1, .depth = 1};
-    constexpr std::int64_t row_unit = 8, column_unit = 16;
     const auto part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
         return std::min(extent, ((extent + parts - 1) / parts + unit - 1) / unit * unit);
     };
@@ -116,8 +124,8 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
                 if (s.parameter == Parameter::columns && parts > 1) continue;
                 GemmSlices r;
                 r.rows = part(s.m, parts, row_unit);
-                r.columns = part(s.n, wanted / parts, column_unit);
-                r.depth = std::max<std::int64_t>(1, part(s.k, of_depth, column_unit));
+                r.columns = part(s.n, wanted / parts, s.column_unit());
+                r.depth = std::max<std::int64_t>(1, part(s.k, of_depth, term_unit));
                 constexpr double worth_fewer = 0.97, worth_parts = 0.85;
                 const double cost =
                     (nanoseconds(s, r) * static_cast<double>(wanted * of_depth) + adding(s, of_depth)) /
@@ -133,8 +141,6 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
 
 namespace {
 
-constexpr std::int64_t row_unit = 8, column_unit = 16;
-
 std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 std::int64_t parts_of(std::int64_t x, std::int64_t part) { return (x + part - 1) / part; }
 
@@ -147,8 +153,8 @@ std::int64_t computed(const GemmSlices& r, bool symmetric) {
 std::int64_t depth_of_piece(std::int64_t rows, std::int64_t columns, std::int64_t k, const Pieces& how) {
     constexpr std::int64_t bytes = 1 << 18, shortest = 128, longest = 1024;
     const std::int64_t side = std::max<std::int64_t>({1, how.made_a ? rows : 1, how.made_b ? columns : 1});
-    const std::int64_t all = up(std::max<std::int64_t>(k, 1), column_unit),
-                       most = bytes / how.element / side / column_unit * column_unit;
+    const std::int64_t all = up(std::max<std::int64_t>(k, 1), term_unit),
+                       most = bytes / how.element / side / term_unit * term_unit;
     if (most < std::min(shortest, all)) return 0;
     return std::min({most, longest, all});
 }
@@ -176,8 +182,13 @@ GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, cons
     constexpr double again = 0.1;             // an element of the result, once more
     constexpr double call = 3000, cores = 4;  // for each piece, memory that the library takes for itself
     constexpr std::int64_t enough = 16;
-    const Sizes s{std::max<std::int64_t>(1, m), std::max<std::int64_t>(1, n), std::max<std::int64_t>(1, k),
-                  how.transpose_b && !how.made_b, how.parameter};
+    const Sizes s{std::max<std::int64_t>(1, m),
+                  std::max<std::int64_t>(1, n),
+                  std::max<std::int64_t>(1, k),
+                  how.transpose_b && !how.made_b,
+                  how.parameter,
+                  1,
+                  how.element};
     // 1, 2, 3, 4, 6, 8, 12, 16 ... come out even for most numbers of threads.
     const auto next = [](std::int64_t parts) {
         const bool power = (parts & (parts - 1)) == 0;
@@ -188,12 +199,12 @@ GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, cons
     GemmSlices best;
     double least = std::numeric_limits<double>::max();
     for (std::int64_t i = 1; i <= parts_of(s.m, row_unit); i = next(i))
-        for (std::int64_t j = 1; j <= parts_of(s.n, column_unit); j = next(j)) {
+        for (std::int64_t j = 1; j <= parts_of(s.n, s.column_unit()); j = next(j)) {
             if (how.symmetric && i != j) continue;
             if (how.parameter == Parameter::rows && !how.made_b && j > 1) continue;
             if (how.parameter == Parameter::columns && !how.made_a && i > 1) continue;
             GemmSlices r;
-            r.columns = up(parts_of(s.n, j), column_unit);
+            r.columns = up(parts_of(s.n, j), s.column_unit());
             r.rows = how.symmetric ? r.columns : up(parts_of(s.m, i), row_unit);
             r.depth = depth_of_piece(r.rows, r.columns, s.k, how);
             if (r.depth == 0) continue;

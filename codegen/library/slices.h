@@ -16,9 +16,11 @@ struct GemmSlices {
 };
 
 // By the shape alone, so that the bits do not depend on the number of threads. `whole`: the depth is not cut.
-// Of each of many products of one shape: fewer of them, the more products there are.
+// Of each of many products of one shape: fewer of them, the more products there are. `element`: bytes of one
+// of the factors.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter, bool whole = false, std::int64_t products = 1);
+                     GemmCall::Parameter parameter, bool whole = false, std::int64_t products = 1,
+                     std::int64_t element = 4);
 // The same cuts of another shape.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes);
 

@@ -94,7 +94,7 @@ void cut_into_slices(GemmCall& call) {
             if (batch.adds()) depth = depth * batch.count;
     const GemmSlices slices =
         slices_of(size(call.m), size(call.n), size(depth), call.transpose_b && !call.transpose_a,
-                  call.parameter, call.strides.has_value());
+                  call.parameter, call.strides.has_value(), 1, bytes_of(call.dtype_of_b()));
     call.slice_rows = slices.rows;
     call.slice_columns = slices.columns;
     call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;

@@ -181,7 +181,7 @@ class GemmProduct {
     static GemmSlices slices_for(const GemmShape& s) {
         if (s.slice_rows == 0)
             return slices_of(s.m, s.n, s.k * added(s), s.transpose_b && !s.transpose_a, s.parameter,
-                             s.strided || s.symmetric, products(s));
+                             s.strided || s.symmetric, products(s), sizeof(B));
         if (s.piece_depth > 0)
             return slices_in_pieces(
                 s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
