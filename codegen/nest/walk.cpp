@@ -1,6 +1,7 @@
 #include "codegen/nest/walk.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -136,6 +137,8 @@ bool same_scalars(const Scalar& a, const Scalar& b) {
     Pairs known;
     return same(a, b, known);
 }
+
+bool is_positive_zero(const Scalar& scalar) { return is_zero(scalar) && !std::signbit(scalar->number); }
 
 bool is_zero(const Scalar& scalar) {
     return scalar->kind == ScalarNode::Kind::constant && scalar->number == 0 && scalar->integer == 0;

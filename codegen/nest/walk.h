@@ -36,6 +36,7 @@ bool depends_on(const Scalar& scalar, std::uint64_t symbol_id);
 bool depends_on(const ScalarNode& scalar, std::uint64_t symbol_id);
 
 bool is_zero(const Scalar& scalar);  // the constant
+bool is_positive_zero(const Scalar& scalar);
 
 // Equal in structure.
 bool same_scalars(const Scalar& a, const Scalar& b);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,11 +18,6 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t most_stride = 8, most_terms = 64, together_terms = 16;
-
-bool is_positive_zero(const Scalar& s) {
-    return s->kind == ScalarNode::Kind::constant && s->number == 0 && !std::signbit(s->number) &&
-           s->integer == 0;
-}
 
 bool has_numbers(const Scalar& scalar) {
     return any_part(scalar, [](const ScalarNode& s) { return s.kind == ScalarNode::Kind::index; });
