@@ -24,38 +24,87 @@ namespace bitale {
 
 namespace {
 
-// A factor of the product: views of a cast of narrow integers.
+// The input that is not the constant, where a whole number is added to it, as zero points of quantised values
+// are; else null.
+const NodePtr* shifted(const Node& node) {
+    constexpr double most = 1 << 16;
+    const auto is_whole = [](const NodePtr& x) {
+        if (!is_constant(x) || x->type.rank() != 0) return false;
+        const double value = constant_value(x).at(0);
+        return std::fabs(value) <= most && std::trunc(value) == value;
+    };
+    if (node.op != add_op() && node.op != sub_op()) return nullptr;
+    if (is_whole(node.inputs[1])) return &node.inputs[0];
+    return node.op == add_op() && is_whole(node.inputs[0]) ? &node.inputs[1] : nullptr;
+}
+
+double shift_of(const Node& node) {
+    const NodePtr& by = shifted(node) == &node.inputs[0] ? node.inputs[1] : node.inputs[0];
+    return (node.op == sub_op() ? -1 : 1) * constant_value(by).at(0);
+}
+
+// A factor of the product: views of a cast of narrow integers, plus a whole number.
 struct Factor {
     NodePtr source;   // before the cast
     double most = 0;  // of its magnitude
+    double shift = 0;
 };
 
+bool is_narrow(const NodePtr& x) { return is_integer(x->type.dtype) && bytes_of(x->type.dtype) <= 2; }
+
 std::optional<Factor> factor_of(const NodePtr& x) {
-    const Node* at = x.get();
-    while (at->op->kind == OpKind::view && at->inputs.size() == 1) at = at->inputs[0].get();
-    if (at->op != cast_op()) return {};
-    const NodePtr& source = at->inputs[0];
-    const DType dtype = source->type.dtype;
-    if (!is_integer(dtype) || bytes_of(dtype) > 2) return {};
-    const IntRange range = range_of(dtype);
-    return Factor{source, static_cast<double>(std::max(-range.low, range.high))};
+    const Node *at = x.get(), *added = nullptr;
+    std::vector<DType> between;  // dtypes of the same numbers
+    while (at->op != cast_op() || !is_narrow(at->inputs[0])) {
+        const bool is_same = at->inputs.size() == 1 && (at->op->kind == OpKind::view || at->op == cast_op());
+        const NodePtr* const below = is_same ? &at->inputs[0] : added ? nullptr : shifted(*at);
+        if (!below) return {};
+        if (!is_same) added = at;
+        between.push_back(at->type.dtype);
+        at = below->get();
+    }
+    const double shift = added ? shift_of(*added) : 0;
+    const IntRange range = range_of(at->inputs[0]->type.dtype);
+    const double low = static_cast<double>(range.low) + shift, high = static_cast<double>(range.high) + shift;
+    for (const DType dtype : between) {
+        if (dtype == DType::float32 || dtype == DType::float64) continue;
+        if (!is_integer(dtype) || low < static_cast<double>(range_of(dtype).low) ||
+            high > static_cast<double>(range_of(dtype).high))
+            return {};
+    }
+    return Factor{at->inputs[0], std::max(-low, high), shift};
 }
 
-// The same views of the source in another dtype.
+NodePtr number(double value, DType dtype, Where where) {
+    return make_constant(Array(std::vector<double>{value}, {}).as(dtype), where);
+}
+
+NodePtr in_dtype(const NodePtr& x, DType dtype, Where where) {
+    return x->type.dtype == dtype ? x : make_node(cast_op(), {x}, {{"dtype", dtype}}, where);
+}
+
+// The same views of the source in another dtype; in its own one without what is added.
 NodePtr converted(const NodePtr& x, const NodePtr& source, DType dtype) {
-    if (x->op != cast_op()) return with_inputs(x, {converted(x->inputs[0], source, dtype)});
-    return dtype == source->type.dtype ? source
-                                       : make_node(cast_op(), {source}, {{"dtype", dtype}}, x->where);
+    if (x == source) return in_dtype(x, dtype, x->where);
+    const NodePtr* const below = shifted(*x);
+    const NodePtr inner = converted(below ? *below : x->inputs[0], source, dtype);
+    if (x->op == cast_op()) return inner;
+    if (!below) return with_inputs(x, {inner});
+    if (dtype == source->type.dtype) return inner;
+    return make_node(add_op(), {inner, number(shift_of(*x), dtype, x->where)}, {}, x->where);
 }
 
 // The matrix that views repeat along an axis of the other factor, cast or not yet; null where they repeat
 // something else.
 NodePtr matrix_below(const NodePtr& factor) {
     NodePtr at = factor;
-    while (at->type.rank() != 2 && (at->op == cast_op() || at->op->kind == OpKind::view) &&
-           at->inputs.size() == 1)
-        at = NodePtr(at->inputs[0]);
-    return at->type.rank() == 2 ? at : nullptr;
+    while (at->type.rank() != 2) {
+        const bool is_one = (at->op == cast_op() || at->op->kind == OpKind::view) && at->inputs.size() == 1;
+        const NodePtr* const below = is_one ? &at->inputs[0] : shifted(*at);
+        if (!below) return nullptr;
+        at = NodePtr(*below);
+    }
+    return at;
 }
 
 // The sum as a nest over two values below it, which are the numbers 0 and 1.
@@ -88,7 +137,15 @@ std::optional<MatrixProduct> matrices_of(const Node& sum) {
     if (!a || !b) return {};
     const Nest nest = nest_over(sum, a, b);
     const auto below_cast = [](const Scalar& s) -> const ScalarNode& {
-        return s->kind == ScalarNode::Kind::cast ? *s->arguments[0] : *s;
+        const ScalarNode* at = s.get();
+        while (at->kind == ScalarNode::Kind::cast || applies(*at, Opcode::add) || applies(*at, Opcode::sub)) {
+            const auto is_number = [&](std::size_t i) {
+                return at->arguments[i]->kind == ScalarNode::Kind::constant;
+            };
+            if (at->arguments.size() == 2 && !is_number(0) && !is_number(1)) break;
+            at = at->arguments[at->arguments.size() == 2 && is_number(0) ? 1 : 0].get();
+        }
+        return *at;
     };
     const ScalarNode& terms = below_cast(nest.body);
     if (!applies(terms, Opcode::mul)) return {};
@@ -104,19 +161,55 @@ std::optional<MatrixProduct> matrices_of(const Node& sum) {
     return {};
 }
 
-NodePtr in_dtype(const NodePtr& x, DType dtype, Where where) {
-    return x->type.dtype == dtype ? x : make_node(cast_op(), {x}, {{"dtype", dtype}}, where);
+// A matrix of the factor's dtype, without what is added to it.
+NodePtr narrow(const NodePtr& matrix, const Factor& of) {
+    const DType own = of.source->type.dtype;
+    return matrix->type.dtype == own ? matrix : converted(matrix, of.source, own);
 }
 
-// The product of both matrices, whose factors are converted to the dtype behind their views.
-NodePtr dot_of(DType dtype, const NodePtr& left, const Factor& a, const NodePtr& right, const Factor& b,
-               Where where) {
+NodePtr product_in_floats(DType dtype, const NodePtr& left, const Factor& a, const NodePtr& right,
+                          const Factor& b, Where where) {
     const auto factor = [&](const NodePtr& matrix, const Factor& of) {
-        const DType own = of.source->type.dtype;
-        const NodePtr narrow = matrix->type.dtype == own ? matrix : converted(matrix, of.source, own);
-        return make_node(cast_op(), {narrow}, {{"dtype", dtype}}, matrix->where);
+        const NodePtr wide = in_dtype(narrow(matrix, of), dtype, where);
+        return of.shift == 0 ? wide : make_node(add_op(), {wide, number(of.shift, dtype, where)}, {}, where);
     };
     return make_node(dot_op(), {factor(left, a), factor(right, b)}, {}, where);
+}
+
+// In int32, which may wrap around on the way:
+//     (a + s) . (b + t) = a . b + s * sums of b's columns + t * sums of a's rows + k s t
+// or the transpose of b^T . a^T, where the library takes the factors in that order.
+NodePtr product_in_integers(const NodePtr& left, const Factor& a, const NodePtr& right, const Factor& b,
+                            Where where) {
+    if (!takes_integers(a.source->type.dtype, b.source->type.dtype)) {
+        const auto turned = [&](const NodePtr& x) { return make_permute(x, {1, 0}, where); };
+        return turned(product_in_integers(turned(right), b, turned(left), a, where));
+    }
+    constexpr DType sums = DType::int32;
+    const NodePtr x = in_dtype(narrow(left, a), sums, where), y = in_dtype(narrow(right, b), sums, where);
+    NodePtr all = make_node(dot_op(), {x, y}, {}, where);
+    const Shape shape = all->type.shape;
+    const auto add = [&](const NodePtr& matrix, std::int64_t axis, double times) {
+        if (times == 0) return;
+        NodePtr sum = make_node(sum_op(), {matrix}, {{"axes", std::vector<std::int64_t>{axis}}}, where);
+        sum = make_node(mul_op(), {in_dtype(sum, sums, where), number(times, sums, where)}, {}, where);
+        if (axis == 1) sum = make_reshape(sum, {shape[0], 1}, where);
+        all = make_node(add_op(), {all, make_expand(sum, shape, where)}, {}, where);
+    };
+    add(y, 0, a.shift);
+    add(x, 1, b.shift);
+    if (a.shift == 0 || b.shift == 0) return all;
+    const double terms = static_cast<double>(x->type.shape[1].constant());
+    return make_node(add_op(), {all, number(terms * a.shift * b.shift, sums, where)}, {}, where);
+}
+
+// Whether int32 holds the product, and a library multiplies such factors.
+bool suits_integers(const Target& target, const Factor& left, const Factor& right, const Int& terms) {
+    const DType a = left.source->type.dtype, b = right.source->type.dtype;
+    return target.has_gemm_int8 && (takes_integers(a, b) || takes_integers(b, a)) &&
+           (left.shift == 0 || right.shift == 0 || terms.is_constant()) &&
+           static_cast<double>(terms.range().high) * left.most * right.most <=
+               static_cast<double>(range_of(DType::int32).high);
 }
 
 bool holds_sums(DType dtype, double most) { return most <= static_cast<double>(range_of(dtype).high); }
@@ -141,14 +234,12 @@ NodePtr product_by_library(const Node& node, const Target& target) {
     const bool single = most <= exact_single && target.has_gemm;
     if (const std::optional<MatrixProduct> found = matrices_of(node)) {
         const Factor &left = found->swapped ? *b : *a, &right = found->swapped ? *a : *b;
-        const auto product_in = [&](DType dtype) {
-            return in_dtype(dot_of(dtype, found->left, left, found->right, right, node.where),
+        const bool integers = suits_integers(target, left, right, found->left->type.shape[1]);
+        if (integers || single)
+            return in_dtype(integers ? product_in_integers(found->left, left, found->right, right, node.where)
+                                     : product_in_floats(DType::float32, found->left, left, found->right,
+                                                         right, node.where),
                             node.type.dtype, node.where);
-        };
-        if (target.has_gemm_int8 && holds_sums(DType::int32, most) &&
-            takes_integers(left.source->type.dtype, right.source->type.dtype))
-            return product_in(DType::int32);
-        if (single) return product_in(DType::float32);
     }
     const auto sum_of = [&](const NodePtr& x, const NodePtr& y) {
         const NodePtr floats = make_node(mul_op(), {x, y}, {}, product->where);
@@ -243,11 +334,9 @@ NodePtr product_of_bytes(const Node& node, const Target& target) {
         return nullptr;
     const Scaled left = without_scales(node.inputs[0], 1), right = without_scales(node.inputs[1], 0);
     const std::optional<Factor> a = factor_of(left.matrix), b = factor_of(right.matrix);
-    if (!a || !b || !takes_integers(a->source->type.dtype, b->source->type.dtype)) return nullptr;
-    const IntRange terms = node.inputs[1]->type.shape[0].range();
-    if (terms.low < 1 || !holds_sums(DType::int32, static_cast<double>(terms.high) * a->most * b->most))
-        return nullptr;
-    NodePtr all = in_dtype(dot_of(DType::int32, left.matrix, *a, right.matrix, *b, node.where),
+    const Int& terms = node.inputs[1]->type.shape[0];
+    if (!a || !b || terms.range().low < 1 || !suits_integers(target, *a, *b, terms)) return nullptr;
+    NodePtr all = in_dtype(product_in_integers(left.matrix, *a, right.matrix, *b, node.where),
                            node.type.dtype, node.where);
     for (const auto& [scaled, axis] : {std::pair(&left, 1), {&right, 0}})
         for (const Scaled::By& by : scaled->scales) {

@@ -91,7 +91,9 @@ TEST_CASE("products of bytes are calls in int32 where a library has these, and o
     Target bytes = floats;
     bytes.has_gemm_int8 = true;
     for (const Expr& y : {dot(x, w), dot(widened(x), widened(w)), dot(widened(x) / 255, widened(w) * scale),
-                          sum(expand_dims(cast(x, int32), 2) * expand_dims(cast(w, int32), 0), 1)}) {
+                          sum(expand_dims(cast(x, int32), 2) * expand_dims(cast(w, int32), 0), 1),
+                          dot(cast(x, int32) - 128, cast(w, int32)),
+                          dot((widened(x) - 3) / 2, widened(w) + 1), dot(transpose(w), transpose(x))}) {
         const std::vector<GemmStep> products = steps_of<GemmStep>(program_of({x, w, scale}, {y}, bytes));
         REQUIRE(products.size() == 1);
         CHECK(products[0].call.dtype == DType::int32);

@@ -226,6 +226,39 @@ TEST_CASE("scales of quantised factors") {
     }
 }
 
+// Zero points are added to bytes before they are multiplied; sums that wrap around stay what they are.
+TEST_CASE("zero points of quantised factors") {
+    constexpr std::int64_t m = 40, k = 300, n = 33;
+    Random random(26);
+    const Expr a = input(uint8, {m, k}, "a"), b = input(int8, {k, n}, "b"), bt = input(int8, {n, k}, "bt");
+    const auto i = [](const Expr& x) { return cast(x, int32); };
+    const auto f = [](const Expr& x) { return cast(x, float32); };
+    const std::vector<Expr> outputs{dot(i(a) - 33, i(b)),
+                                    dot(i(a), i(b) + 5),
+                                    dot(i(a) - 33, i(b) - 7),
+                                    dot(i(a) - 33, transpose(i(bt) + 1)),
+                                    sum(expand_dims(i(a) - 33, 2) * expand_dims(i(b), 0), 1),
+                                    sum(expand_dims(i(a), 2) * expand_dims(i(b) - 7, 0), 1),
+                                    dot(bt, transpose(a)),
+                                    dot(i(bt) - 3, transpose(i(a) - 128)),
+                                    dot(f(a) - 33, f(b)),
+                                    dot(f(a), transpose(f(bt) - 2)),
+                                    dot(f(bt), transpose(f(a) - 128)),
+                                    dot((f(a) - 128) * 0.5F, f(b)),
+                                    dot(cast(a, int16) + cast(Expr(32700), int16), b),
+                                    dot(cast(a, uint16) + cast(Expr(65500), uint16), b),
+                                    dot(f(a) - 0.5F, f(b))};
+    const std::vector<Array> arguments{array_of(whole_range(uint8, m * k, random), {m, k}, uint8),
+                                       array_of(whole_range(int8, k * n, random), {k, n}, int8),
+                                       array_of(whole_range(int8, n * k, random), {n, k}, int8)};
+    const Results got = function({a, b, bt}, outputs, {.device = tested_device()}).call(arguments),
+                  expected = function({a, b, bt}, outputs, {.device = "reference"}).call(arguments);
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+        INFO("form " << o);
+        CHECK(difference(got[o], expected[o]) == "");
+    }
+}
+
 // Results of a layer are requantised to int8 where they are made, and read so by the next; a variable adds
 // up.
 TEST_CASE("layers of bytes, and sums of bytes in a variable") {
