@@ -19,12 +19,15 @@ struct Header {
 };
 // What a text uses comes earlier in this list, or earlier in its own file.
 constexpr Header headers[] = {
-    {device_convert, false}, {device_integer, false}, {device_index, false},    {device_warp, false},
-    {device_vector, false},  {device_lanes, false},   {device_best, false},     {device_pair, false},
-    {device_bytes, false},   {device_columns, false}, {device_sort, false},     {device_past, false},
-    {device_tile, false},    {device_phases, false},  {device_philox, false},   {device_real, false},
-    {device_exp_f32, false}, {device_log_f32, false}, {device_trig_f32, false}, {device_special_f32, false},
-    {device_exp_f64, true},  {device_log_f64, true},  {device_trig_f64, true},  {device_erf_f64, true}};
+    {device_convert, false},  {device_integer, false},     {device_index, false},
+    {device_warp, false},     {device_vector, false},      {device_lanes, false},
+    {device_best, false},     {device_pair, false},        {device_bytes, false},
+    {device_columns, false},  {device_sort, false},        {device_past, false},
+    {device_tile, false},     {device_phases, false},      {device_philox, false},
+    {device_real, false},     {device_exp_f32, false},     {device_log_f32, false},
+    {device_trig_f32, false}, {device_special_f32, false}, {device_inverse_f32, false},
+    {device_exp_f64, true},   {device_log_f64, true},      {device_trig_f64, true},
+    {device_erf_f64, true},   {device_inverse_f64, true}};
 constexpr std::string_view wide = "f64";
 
 bool is_helper(std::string_view word) { return word.starts_with("b_") || word.starts_with("B_"); }

@@ -95,6 +95,10 @@ BITALE_UNARY(log1p, floating, "b_log1p(a)", std::log1p(a), g / (a + 1), 25, zero
 // The square root; NaN below 0.
 BITALE_UNARY(sqrt, floating, "b_sqrt(a)", std::sqrt(a), g * 0.5 / y, 6, zero_to_zero | non_decreasing, 0.2, 4)
 
+// The cube root, with the sign of a. The derivative at 0 is infinite.
+BITALE_UNARY(cbrt, floating, "b_cbrt(a)", std::cbrt(a), g / (y * y * 3), 30, zero_to_zero | non_decreasing, 0.2,
+             4)
+
 // ---- Trigonometry -----------------------------------------------------------------------------------------
 // The sine of a in radians.
 BITALE_UNARY(sin, floating, "b_sin(a)", std::sin(a), g * cos(a), 25, zero_to_zero, -4, 4)
@@ -110,6 +114,11 @@ BITALE_UNARY(acos, floating, "b_acos(a)", std::acos(a), -g / sqrt(1 - a * a), 30
 // The inverse tangent, in [-pi / 2, pi / 2].
 BITALE_UNARY(atan, floating, "b_atan(a)", std::atan(a), g / (a * a + 1), 30, zero_to_zero | non_decreasing,
              -4, 4)
+// The angle of the point (b, a) from the axis of b, in [-pi, pi], with the sign of a. Theano's arctan2. The
+// gradient at (0, 0) is 0.
+BITALE_BINARY(atan2, floating, "b_atan2(a, b)", std::atan2(a, b),
+              where(eq(a * a + b * b, 0), 0, g * b / (a * a + b * b)),
+              where(eq(a * a + b * b, 0), 0, -(g * a) / (a * a + b * b)), 45, plain, 0.5, 4)
 // The hyperbolic sine, (exp(a) - exp(-a)) / 2.
 BITALE_UNARY(sinh, floating, "b_sinh(a)", std::sinh(a), g * cosh(a), 30, zero_to_zero | non_decreasing, -3, 3)
 // The hyperbolic cosine, (exp(a) + exp(-a)) / 2.
@@ -117,6 +126,14 @@ BITALE_UNARY(cosh, floating, "b_cosh(a)", std::cosh(a), g * sinh(a), 30, plain, 
 // The hyperbolic tangent, (exp(a) - exp(-a)) / (exp(a) + exp(-a)), without overflow.
 BITALE_UNARY(tanh, floating, "b_tanh(a)", std::tanh(a), g * (1 - y * y), 25, zero_to_zero | non_decreasing,
              -3, 3)
+
+// The inverse hyperbolic sine, log(a + sqrt(a * a + 1)), without overflow or cancellation.
+BITALE_UNARY(asinh, floating, "b_asinh(a)", std::asinh(a), g / sqrt(a * a + 1), 45,
+             zero_to_zero | non_decreasing, -4, 4)
+// The inverse hyperbolic cosine, log(a + sqrt(a * a - 1)), without overflow or cancellation; NaN below 1.
+BITALE_UNARY(acosh, floating, "b_acosh(a)", std::acosh(a), g / sqrt((a - 1) * (a + 1)), 45, plain, 1.1, 4)
+// The inverse hyperbolic tangent, log((1 + a) / (1 - a)) / 2, without cancellation; NaN outside [-1, 1].
+BITALE_UNARY(atanh, floating, "b_atanh(a)", std::atanh(a), g / ((1 - a) * (1 + a)), 45, zero_to_zero, -0.9, 0.9)
 
 // ---- Neural networks and special functions ----------------------------------------------------------------
 // 1 / (1 + exp(-a)), without overflow.

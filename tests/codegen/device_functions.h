@@ -17,10 +17,12 @@ namespace bitale::device {
 #include "codegen/device/log_f32.h"
 #include "codegen/device/trig_f32.h"
 #include "codegen/device/special_f32.h"
+#include "codegen/device/inverse_f32.h"
 #include "codegen/device/exp_f64.h"
 #include "codegen/device/log_f64.h"
 #include "codegen/device/trig_f64.h"
 #include "codegen/device/erf_f64.h"
+#include "codegen/device/inverse_f64.h"
 #include "codegen/device/sort.h"
 // clang-format on
 }  // namespace bitale::device
@@ -45,6 +47,10 @@ namespace bitale::device {
     X(asin, std::asin(x))                                                         \
     X(acos, std::acos(x))                                                         \
     X(atan, std::atan(x))                                                         \
+    X(asinh, std::asinh(x))                                                       \
+    X(acosh, std::acosh(x))                                                       \
+    X(atanh, std::atanh(x))                                                       \
+    X(cbrt, std::cbrt(x))                                                         \
     X(erf, std::erf(x))                                                           \
     X(erfc, std::erfc(x))                                                         \
     X(sqrt, std::sqrt(x))                                                         \

@@ -147,6 +147,36 @@ void check_pow() {
     CHECK(worst <= 2.0);
 }
 
+// Points of all quadrants, on the axes and at infinity, whose coordinates are of one size or of very
+// different ones.
+template <class T>
+void check_atan2() {
+    using Wide = typename Wider<T>::Type;
+    double worst = 0;
+    T at = 0, to = 0;
+    int wrong_signs = 0;
+    const auto one = [&](T y, T x) {
+        const T got = bitale::device::b_atan2(y, x);
+        const Wide exact = std::atan2(Wide(y), Wide(x));
+        const double u = ulps(got, exact);
+        wrong_signs += got == got && std::signbit(got) != std::signbit(exact);
+        if (u > worst) worst = u, at = y, to = x;
+    };
+    for (const T y : edges<T>())
+        for (const T x : edges<T>()) one(y, x);
+    std::mt19937_64 random(8);
+    std::uniform_real_distribution<T> near(-4, 4);
+    const std::vector<T> wide = samples<T>(40000);
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+        one(near(random), near(random));
+        one(wide[i], near(random));
+        one(wide[i], wide[wide.size() - 1 - i]);
+    }
+    INFO("atan2: " << worst << " ulp at " << at << ", " << to);
+    CHECK(worst <= 2.0);
+    CHECK(wrong_signs == 0);
+}
+
 }  // namespace
 
 TEST_CASE("float32 functions are within 2 ulp of the exact values", "[device]") {
@@ -209,6 +239,11 @@ TEST_CASE("Trigonometric functions hold for the largest arguments and next to mu
 TEST_CASE("pow is within 2 ulp, and C's pow where C defines special values", "[device]") {
     check_pow<float>();
     check_pow<double>();
+}
+
+TEST_CASE("atan2 is within 2 ulp, and C's atan2 on the axes and at infinity", "[device]") {
+    check_atan2<float>();
+    check_atan2<double>();
 }
 
 TEST_CASE("Quotients toward minus infinity are those of exact quotients", "[device]") {

@@ -23,10 +23,11 @@ const std::vector<DType> computing = {boolean, int8,   int16,  int32,   int64,  
 // the next integer.
 Tolerance tolerance_of(const std::string& op, DType dtype) {
     static const std::map<std::string, double> list = {
-        {"exp", 2},   {"exp2", 2},    {"expm1", 3},    {"log", 2},      {"log2", 2},   {"log10", 2},
-        {"log1p", 3}, {"sin", 3},     {"cos", 3},      {"tan", 4},      {"asin", 3},   {"acos", 3},
-        {"atan", 3},  {"sinh", 4},    {"cosh", 4},     {"tanh", 3},     {"pow", 4},    {"erf", 4},
-        {"erfc", 6},  {"sigmoid", 4}, {"softplus", 4}, {"log1mexp", 8}, {"logcosh", 6}};
+        {"exp", 2},   {"exp2", 2},    {"expm1", 3},    {"log", 2},      {"log2", 2},    {"log10", 2},
+        {"log1p", 3}, {"sin", 3},     {"cos", 3},      {"tan", 4},      {"asin", 3},    {"acos", 3},
+        {"atan", 3},  {"sinh", 4},    {"cosh", 4},     {"tanh", 3},     {"pow", 4},     {"erf", 4},
+        {"erfc", 6},  {"sigmoid", 4}, {"softplus", 4}, {"log1mexp", 8}, {"logcosh", 6}, {"asinh", 3},
+        {"acosh", 3}, {"atanh", 3},   {"atan2", 3},    {"cbrt", 2}};
     const auto at = list.find(op);
     // The larger operand and what the other one adds cancel around 0.
     if (op == "logaddexp") return {.ulps = 4, .absolute = dtype == float64 ? 8e-16 : 4e-7};
