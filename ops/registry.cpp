@@ -7,6 +7,7 @@
 #include "ops/linear/contract.h"
 #include "ops/linear/conv.h"
 #include "ops/linear/eigh.h"
+#include "ops/nn/average_pooling.h"
 #include "ops/nn/dropout.h"
 #include "ops/nn/logsumexp.h"
 #include "ops/nn/losses.h"
@@ -17,6 +18,7 @@
 #include "ops/random/distributions.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/scan.h"
+#include "ops/shape/triangle.h"
 #include "ops/shape/view.h"
 #include "ops/train/schedules.h"
 
@@ -28,6 +30,7 @@ void register_all_ops() {
     constant_op();
     register_elementwise_ops();
     register_shape_ops();
+    diagonal_op();
     register_reduce_ops();
     register_scan_ops();
     register_contract_ops();
@@ -39,6 +42,7 @@ void register_all_ops() {
     register_loss_ops();
     register_pick_ops();
     register_pooling_ops();
+    average_pool_op();
     register_dropout_ops();
     register_random_ops();
     register_autodiff_ops();

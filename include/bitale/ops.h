@@ -60,6 +60,19 @@ Expr sum(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where
 Expr prod(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 // The mean over some axes, float32 for integers and booleans. The mean of nothing is NaN.
 Expr mean(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+// The mean of the squared distances from the mean over some axes, and its root; float32 for integers and
+// booleans. Of n elements the sum is divided by n - ddof, as NumPy and Theano do it: 1 for the unbiased
+// estimate. The mean is subtracted first, so nothing cancels. Of nothing NaN. The gradient of
+// standard_deviation is 0 where it is 0. Throws as sum does, and Error for a negative ddof. Theano's var and
+// std.
+struct VarianceOptions {
+    bool keepdims = false;
+    int ddof = 0;
+};
+Expr variance(const Expr& x, const Axes& axes = {}, VarianceOptions options = {},
+              Where where = Where::current());
+Expr standard_deviation(const Expr& x, const Axes& axes = {}, VarianceOptions options = {},
+                        Where where = Where::current());
 // The maximum or minimum over some axes, in the dtype of x. NaN wins. The gradient goes to the first maximum
 // only. Throws ShapeError if there is nothing to choose from. The larger of two expressions is maximum(a, b).
 Expr max(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
@@ -195,6 +208,20 @@ Expr inc_subtensor(const Expr& x, const Index& at, const Expr& y, Where where = 
 // Zeros, or ones, of the shape and dtype of x.
 Expr zeros_like(const Expr& x, Where where = Where::current());
 Expr ones_like(const Expr& x, Where where = Where::current());
+// [rows, columns], columns = rows where absent: 1 on a diagonal, 0 elsewhere. k counts diagonals from the
+// main one upwards. The lengths are integers, or integer expressions known at the call. Throws ShapeError for
+// negative ones. Theano's eye.
+Expr eye(const Expr& rows, std::optional<Expr> columns = {}, std::int64_t k = 0, DType dtype = float32,
+         Where where = Where::current());
+// Matrices [..., n, m] with 0 above the k-th diagonal, or below it. Throws ShapeError for vectors and
+// scalars. Theano's tril and triu.
+Expr tril(const Expr& x, std::int64_t k = 0, Where where = Where::current());
+Expr triu(const Expr& x, std::int64_t k = 0, Where where = Where::current());
+// The diagonals of square matrices, [..., n, n] -> [..., n], and their sums, [..., n, n] -> [...] with the
+// dtype of sum. Elements off the diagonal have no effect. Throws ShapeError unless the matrices are square.
+// Theano's diagonal and nlinalg.trace.
+Expr diagonal(const Expr& x, Where where = Where::current());
+Expr trace(const Expr& x, Where where = Where::current());
 // [shape of labels, classes]: 1 at each label, 0 elsewhere. Labels are integers (TypeError). A label outside
 // [0, classes) gives zeros only.
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
@@ -298,6 +325,18 @@ struct PoolOptions {
 // dropped, as by Theano's ignore_border. Padding is never the maximum. NaN wins. The gradient goes to the
 // first maximum of each window. Throws ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
+struct AveragePoolOptions {
+    WriteNamesOfOptions names = WriteNamesOfOptions();
+    std::optional<Size2> stride{};  // empty: the window
+    Size2 pad = 0;
+    bool count_padding = false;  // zeros around the image count as elements
+};
+
+// The mean over windows of the last two axes, with the shapes of max_pool: float32 for integers and booleans.
+// By default over what lies in the image, Theano's average_exc_pad; with count_padding its average_inc_pad,
+// and PyTorch's default. Throws ShapeError as max_pool does.
+Expr average_pool(const Expr& x, Size2 window, AveragePoolOptions options = {},
+                  Where where = Where::current());
 // x * sigmoid(x) (Elfwing, Uchibe and Doya 2018), and x times the chance that a standard normal number is
 // below x (Hendrycks and Gimpel 2016), without the approximation by tanh. Of integers float32.
 Expr silu(const Expr& x, Where where = Where::current());

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
+#include "bitale/ops.h"
 #include "graph/ir/nest.h"
 #include "graph/ir/node.h"
 
@@ -35,5 +37,13 @@ struct PoolGeometry {
                     }
     }
 };
+
+// Throws ShapeError unless windows and strides are at least 1, and paddings smaller than the windows; `op` is
+// named.
+PoolGeometry checked_geometry(const char* op, Size2 window, Size2 stride, Size2 pad, Where where);
+// x [..., h, w] -> [..., oh, ow]. Throws ShapeError if no window fits.
+Shape pooled_shape(const char* op, const NodePtr& x, const PoolGeometry& geometry, Where where);
+// At the call, where lengths are known then.
+std::vector<Equality> window_fits(const char* op, const Node& node);
 
 }  // namespace bitale

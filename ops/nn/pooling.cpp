@@ -14,8 +14,6 @@ namespace bitale {
 
 namespace {
 
-constexpr const char* axis_name[2] = {"height", "width"};
-
 void require_numbers(const NodePtr& x, Where where) {
     const DType t = x->type.dtype;
     if (is_integer(t) || t == float32 || t == float64) return;
@@ -23,51 +21,18 @@ void require_numbers(const NodePtr& x, Where where) {
                                cast_text(x, float32));
 }
 
-// `there`: the length of the images along the axis, with their padding.
-std::string no_room(const Node& x, const PoolGeometry& geometry, std::size_t axis, const std::string& there) {
-    const std::string padding = std::to_string(geometry.pad[axis]);
-    return "max_pool of " + describe(x) + ": the " + axis_name[axis] + " of its window, " +
-           std::to_string(geometry.window[axis]) + ", is more than that of the images, " + there +
-           (geometry.pad[axis] == 0 ? "; pool fewer times, or less at a time"
-                                    : " with padding " + padding + " on both sides");
-}
-
-Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) {
-    if (x->type.rank() < 2)
-        throw ShapeError(where,
-                         "max_pool works on the last two axes; there are not as many in " + describe(*x));
-    Shape shape = x->type.shape;
-    for (std::size_t i = 0; i < 2; ++i) {
-        Int& length = shape[shape.size() - 2 + i];
-        const Int there = length + 2 * geometry.pad[i];
-        if (there.range().high < geometry.window[i])
-            throw ShapeError(where, no_room(*x, geometry, i, there.text()));
-        length = geometry.output_length(static_cast<int>(i), length);
-    }
-    return shape;
-}
-
 Type infer_max_pool(const Nodes& inputs, const Attributes& attributes, Where where) {
     require_numbers(inputs[0], where);
-    return {inputs[0]->type.dtype, pooled_shape(inputs[0], PoolGeometry::of(attributes), where)};
+    return {inputs[0]->type.dtype, pooled_shape("max_pool", inputs[0], PoolGeometry::of(attributes), where)};
 }
 
 Type infer_winner(const Nodes& inputs, const Attributes& attributes, Where where) {
     require_numbers(inputs[0], where);
     return {winner_dtype(attributes.get<std::vector<std::int64_t>>("window")),
-            pooled_shape(inputs[0], PoolGeometry::of(attributes), where)};
+            pooled_shape("max_pool", inputs[0], PoolGeometry::of(attributes), where)};
 }
 
-std::vector<Equality> window_fits(const Node& node) {
-    const PoolGeometry geometry = PoolGeometry::of(node.attributes);
-    const Shape& x = node.inputs[0]->type.shape;
-    std::vector<Equality> r;
-    for (std::size_t i = 0; i < 2; ++i) {
-        demand_at_most(r, geometry.window[i], x[x.size() - 2 + i] + 2 * geometry.pad[i],
-                       no_room(*node.inputs[0], geometry, i, number_there()));
-    }
-    return r;
-}
+std::vector<Equality> max_window_fits(const Node& node) { return window_fits("max_pool", node); }
 
 // take(out, maximum, its cell) for every window.
 template <class T, class F>
@@ -156,7 +121,7 @@ const Op* max_pool_op() {
         .kind = OpKind::reduce,
         .arity = 1,
         .infer = infer_max_pool,
-        .equalities = window_fits,
+        .equalities = max_window_fits,
         .gradient = gradient_max_pool,
         .evaluate = evaluate_max_pool,
         .nest = [](const Node& node) { return window_nest(node, Combine::max); },
@@ -171,7 +136,7 @@ const Op* pool_winner_op() {
         .arity = 1,
         .result = "places of the maxima of max-pooling, for its gradient",
         .infer = infer_winner,
-        .equalities = window_fits,
+        .equalities = max_window_fits,
         .gradient = [](const NodePtr&, const NodePtr&) { return Nodes{nullptr}; },
         .evaluate = evaluate_winner,
         .nest = [](const Node& node) { return window_nest(node, Combine::argmax); },
@@ -189,18 +154,8 @@ void register_pooling_ops() {
 
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) try {
     require_present("max_pool", {&x}, where);
-    const Size2 stride = options.stride.value_or(window);
-    const PoolGeometry geometry{{window.h, window.w}, {stride.h, stride.w}, {options.pad.h, options.pad.w}};
-    for (std::size_t i = 0; i < 2; ++i) {
-        if (geometry.window[i] < 1 || geometry.stride[i] < 1)
-            throw ShapeError(where, "max_pool: window and stride must be at least 1, but are " +
-                                        std::to_string(geometry.window[i]) + " and " +
-                                        std::to_string(geometry.stride[i]));
-        if (geometry.pad[i] < 0 || geometry.pad[i] >= geometry.window[i])
-            throw ShapeError(where, "max_pool: a padding of " + std::to_string(geometry.pad[i]) +
-                                        " must be at least 0 and smaller than the window of " +
-                                        std::to_string(geometry.window[i]));
-    }
+    const PoolGeometry geometry =
+        checked_geometry("max_pool", window, options.stride.value_or(window), options.pad, where);
     return apply(max_pool_op(), {x}, geometry.attributes(), where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

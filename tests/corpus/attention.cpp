@@ -175,6 +175,20 @@ GRAPH(int8_weights_scaled_after) {
     b.output(dot(x, cast(w, float32)) * scale, "y");
 }
 
+// Quantised layers: in integers, in floats with scales, with zero points, and requantised.
+GRAPH(products_of_bytes) {
+    const std::int64_t n = b.size(256, 20), k = b.size(784, 70), m = b.size(512, 24);
+    const Expr x = b.bytes({n, k}, "x"), w = b.input(int8, {k, m}, "w", {-128, 127}),
+               second = b.input(int8, {m, b.size(128, 16)}, "second", {-128, 127}),
+               scale = b.floats({m}, "scale");
+    const auto wide = [](const Expr& e) { return cast(e, float32); };
+    const Expr sums = dot(x, w);
+    b.output(sums, "in integers");
+    b.output(dot(wide(x) / 255, wide(w) * scale), "with scales");
+    b.output(dot(cast(x, int32) - 128, cast(w, int32)), "with a zero point");
+    b.output(dot(cast(clip(round(wide(sums) / 4096), -127, 127), int8), second), "requantised");
+}
+
 GRAPH(layer_norm_gradients) {
     const Expr x = b.floats({unknown(b.size(512, 7)), 96}, "x");
     const Expr y = gelu_by_erf(layer_norm(b, x, 96, "norm"));

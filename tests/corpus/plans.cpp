@@ -337,7 +337,7 @@ const std::vector<std::pair<std::string, Target>>& targets() {
         cpu.vector_registers = 32;
         cpu.local_bytes = std::int64_t{512} << 10;
         Target with_library = cpu;
-        with_library.has_gemm = true;
+        with_library.has_gemm = with_library.has_gemm_int8 = true;
         return new std::vector<std::pair<std::string, Target>>{
             {"cpu", with_library}, {"cpu-alone", cpu}, {"cuda:sm_90", cuda::target_of("sm_90")}};
     }();

@@ -189,3 +189,28 @@ GRAPH(rows_and_numbers) {
     b.output(x[{Slice{start, start + 8}, Slice{2, 18, 3}}], "moving slice");
     b.output(sum(x[index] * x[Slice{start, start + 9}], {1}), "products");
 }
+
+GRAPH(moments) {
+    const Expr x = b.floats({b.size(64, 3), b.size(16, 5), b.size(28, 9), b.size(28, 11)}, "x", {-2, 2});
+    const Expr bytes = b.bytes({b.size(2000, 40), b.size(784, 33)}, "bytes");
+    b.output(variance(x, {2, 3}, {.keepdims = true}), "of planes");
+    b.output(variance(x, {0, 2, 3}), "of channels");
+    b.output(standard_deviation(bytes, 0, {.ddof = 1}), "of pixels");
+}
+
+GRAPH(average_pooling_gradients) {
+    const Expr x = b.floats({b.size(32, 2), b.size(16, 3), b.size(28, 12), b.size(28, 13)}, "x", {-1, 1});
+    const Expr tiles = average_pool(x, 2), windows = average_pool(x, 3, {.stride = 2, .pad = 1});
+    b.output(tiles, "tiles");
+    b.output(windows, "windows");
+    b.output(grad(sum(sqr(tiles)) + sum(sqr(windows)), x), "gradient");
+}
+
+GRAPH(parts_of_matrices) {
+    const std::int64_t n = b.size(256, 12);
+    const Expr x = b.floats({b.size(8, 2), n, n}, "x", {-2, 2});
+    b.output(softmax(where(tril(ones_like(x)), x, -1e9F)), "without the future");
+    b.output(triu(x, 1) + 0.5 * eye(n), "triangle");
+    b.output(diagonal(x), "diagonals");
+    b.output(trace(x), "traces");
+}
