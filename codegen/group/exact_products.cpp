@@ -52,27 +52,38 @@ struct Factor {
 
 bool is_narrow(const NodePtr& x) { return is_integer(x->type.dtype) && bytes_of(x->type.dtype) <= 2; }
 
+// Moves elements, and makes none: no padding.
+bool is_move(const Node& node) {
+    if (node.op->kind != OpKind::view || node.inputs.size() != 1) return false;
+    const Nest nest = nest_of(node);
+    return nest.body->kind == ScalarNode::Kind::read && nest.body->guards.empty() && nest.guards.empty();
+}
+
 std::optional<Factor> factor_of(const NodePtr& x) {
-    const Node *at = x.get(), *added = nullptr;
-    std::vector<DType> between;  // dtypes of the same numbers
-    while (at->op != cast_op() || !is_narrow(at->inputs[0])) {
-        const bool is_same = at->inputs.size() == 1 && (at->op->kind == OpKind::view || at->op == cast_op());
+    std::vector<const Node*> chain;  // from the factor down to the first cast
+    const Node* added = nullptr;
+    for (const Node* at = x.get();
+         chain.empty() || chain.back()->op != cast_op() || !is_narrow(chain.back()->inputs[0]);) {
+        chain.push_back(at);
+        const bool is_same = at->op == cast_op() || is_move(*at);
         const NodePtr* const below = is_same ? &at->inputs[0] : added ? nullptr : shifted(*at);
         if (!below) return {};
         if (!is_same) added = at;
-        between.push_back(at->type.dtype);
         at = below->get();
     }
+    const NodePtr& source = chain.back()->inputs[0];
     const double shift = added ? shift_of(*added) : 0;
-    const IntRange range = range_of(at->inputs[0]->type.dtype);
-    const double low = static_cast<double>(range.low) + shift, high = static_cast<double>(range.high) + shift;
-    for (const DType dtype : between) {
+    auto low = static_cast<double>(range_of(source->type.dtype).low),
+         high = static_cast<double>(range_of(source->type.dtype).high);
+    for (std::size_t i = chain.size(); i-- > 0;) {
+        if (chain[i] == added) low += shift, high += shift;
+        const DType dtype = chain[i]->type.dtype;
         if (dtype == DType::float32 || dtype == DType::float64) continue;
         if (!is_integer(dtype) || low < static_cast<double>(range_of(dtype).low) ||
             high > static_cast<double>(range_of(dtype).high))
             return {};
     }
-    return Factor{at->inputs[0], std::max(-low, high), shift};
+    return Factor{source, std::max(-low, high), shift};
 }
 
 NodePtr number(double value, DType dtype, Where where) {

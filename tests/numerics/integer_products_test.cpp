@@ -259,6 +259,44 @@ TEST_CASE("zero points of quantised factors") {
     }
 }
 
+TEST_CASE("factors that are no longer the bytes that they were") {
+    constexpr std::int64_t m = 40, k = 64, n = 48;
+    Random random(27);
+    const Expr a = input(uint8, {m, k}, "a"), b = input(int8, {k, n}, "b"), c = input(int8, {m, k}, "c"),
+               narrow = input(int8, {m, k - 4}, "narrow"), h = input(int16, {m, k}, "h");
+    const auto f = [](const Expr& x) { return cast(x, float32); };
+    const std::vector<std::pair<int, int>> columns{{0, 0}, {2, 2}}, rows{{1, 1}, {0, 0}};
+    const std::vector<Expr> outputs{
+        dot(cast(a, boolean), b),
+        dot(a, cast(b, boolean)),
+        dot(f(cast(a, boolean)), f(cast(b, boolean))),
+        sum(expand_dims(cast(cast(a, boolean), int32), 2) * expand_dims(cast(b, int32), 0), 1),
+        dot(cast(c, uint32), b),
+        dot(cast(cast(c, uint32), float64), cast(b, float64)),
+        dot(cast(cast(cast(c, int32), uint32), int64) + 200, b),
+        dot(cast(cast(h, float16), int32), b),
+        dot(cast(cast(h, bfloat16), int32), b),
+        dot(pad(cast(narrow, int32) + 5, columns), b),
+        dot(pad(f(narrow) - 5, columns), f(b)),
+        dot(pad(f(c), rows, 0.5), f(b)),
+        dot(pad(f(a), rows, -1), f(b)),
+        dot(pad(cast(a, int32), rows, 300), b),
+        dot(pad(cast(narrow, int32), columns, 1000), b),
+        dot(pad(narrow, columns), b)};
+    const std::vector<Array> arguments{array_of(whole_range(uint8, m * k, random), {m, k}, uint8),
+                                       array_of(whole_range(int8, k * n, random), {k, n}, int8),
+                                       array_of(whole_range(int8, m * k, random), {m, k}, int8),
+                                       array_of(whole_range(int8, m * (k - 4), random), {m, k - 4}, int8),
+                                       array_of(whole_range(int16, m * k, random), {m, k}, int16)};
+    const Results got = function({a, b, c, narrow, h}, outputs, {.device = tested_device()}).call(arguments),
+                  expected = function({a, b, c, narrow, h}, outputs, {.device = "reference"}).call(arguments);
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+        INFO("form " << o);
+        const Tolerance rounded{.of_largest = 1e-6};
+        CHECK(difference(got[o], expected[o], is_float(got[o].dtype()) ? rounded : Tolerance{}) == "");
+    }
+}
+
 // Results of a layer are requantised to int8 where they are made, and read so by the next; a variable adds
 // up.
 TEST_CASE("layers of bytes, and sums of bytes in a variable") {
