@@ -18,6 +18,7 @@
 #include "ops/random/distributions.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/scan.h"
+#include "ops/shape/along.h"
 #include "ops/shape/triangle.h"
 #include "ops/shape/view.h"
 #include "ops/train/schedules.h"
@@ -31,6 +32,7 @@ void register_all_ops() {
     register_elementwise_ops();
     register_shape_ops();
     diagonal_op();
+    register_along_ops();
     register_reduce_ops();
     register_scan_ops();
     register_contract_ops();

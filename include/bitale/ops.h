@@ -193,6 +193,11 @@ Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Whe
 // index must lie in [0, length of axis 0); otherwise the call throws IndexError. Negative indices do not
 // count from the end.
 Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
+// The element at a position along an axis, for each of the positions: result[i, j] = x[i, positions[i, j]]
+// for the last axis of matrices, as after argsort, argmax with keepdims, or a choice of each row. Positions
+// are integers (TypeError) of the rank of x, with its lengths along all other axes (ShapeError), each in [0,
+// length of the axis); otherwise the call throws IndexError. NumPy's take_along_axis, PyTorch's gather.
+Expr take_along_axis(const Expr& x, const Expr& positions, int axis = -1, Where where = Where::current());
 // x with y where x[at] reads: set_subtensor(x, {i, Slice{0, 3}}, y) is x after x[i, 0:3] = y in NumPy. y
 // takes the dtype of x and broadcasts to the shape of x[at]. Of several equal indices in a list, the last
 // one's row stays. As the new value of a shared variable x the part alone is written, also where the call

@@ -14,12 +14,6 @@ namespace bitale {
 
 namespace {
 
-void require_integers(const NodePtr& indices, const char* op, Where where) {
-    if (!is_integer(indices->type.dtype))
-        throw TypeError(where, std::string(op) + ": the indices " + describe(*indices) +
-                                   " must have an integer dtype; write " + cast_text(indices, int64));
-}
-
 // The shape [indices..., rest of x], or its part behind the indices.
 Shape behind(const Shape& shape, std::size_t axes) {
     return Shape(shape.begin() + static_cast<std::ptrdiff_t>(axes), shape.end());
@@ -151,6 +145,12 @@ Array evaluate_scatter(const Node& node, const std::vector<Array>& inputs) {
 }
 
 }  // namespace
+
+void require_integers(const NodePtr& indices, const char* op, Where where) {
+    if (!is_integer(indices->type.dtype))
+        throw TypeError(where, std::string(op) + ": the indices " + describe(*indices) +
+                                   " must have an integer dtype; write " + cast_text(indices, int64));
+}
 
 const Op* gather_op() {
     static const Op* op = register_op({

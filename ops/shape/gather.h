@@ -11,4 +11,7 @@ scatter_op();  // g, indices; "extent" (Int): row r of the result is the sum of 
 // x, part, indices: x with part[k] as its row indices[k], of equal indices by the last k.
 const Op* set_list_op();
 
+// TypeError unless the indices are integers; `op` is that of the user.
+void require_integers(const NodePtr& indices, const char* op, Where where);
+
 }  // namespace bitale

@@ -214,3 +214,11 @@ GRAPH(parts_of_matrices) {
     b.output(diagonal(x), "diagonals");
     b.output(trace(x), "traces");
 }
+
+GRAPH(rows_in_order_of_others) {
+    const std::int64_t n = b.size(256, 6), m = b.size(500, 30);
+    const Expr x = b.floats({n, m}, "x", {-2, 2}), keys = b.floats({n, m}, "keys", {-2, 2});
+    const Expr y = take_along_axis(x, argsort(keys, 1), 1);
+    b.output(y, "in order");
+    b.output(grad(sum(y * keys), x), "gradient");
+}

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
 
