@@ -105,13 +105,14 @@ NodePtr converted(const NodePtr& x, const NodePtr& source, DType dtype) {
     return make_node(add_op(), {inner, number(shift_of(*x), dtype, x->where)}, {}, x->where);
 }
 
-// The matrix that views repeat along an axis of the other factor, cast or not yet; null where they repeat
-// something else.
-NodePtr matrix_below(const NodePtr& factor) {
+// The matrix that views repeat along an axis of the other factor, above the cast or below it, where it has
+// the dtype of the source; null where they repeat something else.
+NodePtr matrix_below(const NodePtr& factor, const NodePtr& source) {
     NodePtr at = factor;
-    while (at->type.rank() != 2) {
-        const bool is_one = (at->op == cast_op() || at->op->kind == OpKind::view) && at->inputs.size() == 1;
-        const NodePtr* const below = is_one ? &at->inputs[0] : shifted(*at);
+    for (bool is_narrow = false; at->type.rank() != 2;) {
+        is_narrow = is_narrow || at == source;
+        const bool is_same = is_move(*at) || (at->op == cast_op() && !is_narrow);
+        const NodePtr* const below = is_same ? &at->inputs[0] : is_narrow ? nullptr : shifted(*at);
         if (!below) return nullptr;
         at = NodePtr(*below);
     }
@@ -142,9 +143,9 @@ struct MatrixProduct {
     bool swapped = false;
 };
 
-std::optional<MatrixProduct> matrices_of(const Node& sum) {
-    const NodePtr &product = sum.inputs[0], a = matrix_below(product->inputs[0]),
-                  b = matrix_below(product->inputs[1]);
+std::optional<MatrixProduct> matrices_of(const Node& sum, const Factor& of_a, const Factor& of_b) {
+    const NodePtr &product = sum.inputs[0], a = matrix_below(product->inputs[0], of_a.source),
+                  b = matrix_below(product->inputs[1], of_b.source);
     if (!a || !b) return {};
     const Nest nest = nest_over(sum, a, b);
     const auto below_cast = [](const Scalar& s) -> const ScalarNode& {
@@ -243,7 +244,7 @@ NodePtr product_by_library(const Node& node, const Target& target) {
     for (const DType dtype : {product->type.dtype, node.type.dtype})
         if (!holds_sums(dtype, most)) return nullptr;
     const bool single = most <= exact_single && target.has_gemm;
-    if (const std::optional<MatrixProduct> found = matrices_of(node)) {
+    if (const std::optional<MatrixProduct> found = matrices_of(node, *a, *b)) {
         const Factor &left = found->swapped ? *b : *a, &right = found->swapped ? *a : *b;
         const bool integers = suits_integers(target, left, right, found->left->type.shape[1]);
         if (integers || single)

@@ -282,7 +282,11 @@ TEST_CASE("factors that are no longer the bytes that they were") {
         dot(pad(f(a), rows, -1), f(b)),
         dot(pad(cast(a, int32), rows, 300), b),
         dot(pad(cast(narrow, int32), columns, 1000), b),
-        dot(pad(narrow, columns), b)};
+        dot(pad(narrow, columns), b),
+        sum(cast(cast(expand_dims(h, 2), int8), int32) * expand_dims(cast(b, int32), 0), 1),
+        sum(cast(expand_dims(cast(h, int8), 2), int32) *
+                expand_dims(cast(cast(cast(b, int16) * 9, int8), int32), 0),
+            1)};
     const std::vector<Array> arguments{array_of(whole_range(uint8, m * k, random), {m, k}, uint8),
                                        array_of(whole_range(int8, k * n, random), {k, n}, int8),
                                        array_of(whole_range(int8, m * k, random), {m, k}, int8),
