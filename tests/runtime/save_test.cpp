@@ -276,6 +276,9 @@ TEST_CASE("a folder is no target, and is said so", "[core][runtime][io]") {
 }
 
 TEST_CASE("files are no standard streams where a program has closed those", "[core][runtime][io]") {
+    // ThreadSanitizer ends while it reports that threads use a descriptor which another one opens: the point
+    // here.
+    if (std::string(BITALE_SANITIZE) == "thread") return;
     const TemporaryFolder folder;
     const ScopedVariable cache("BITALE_FLAGS", "cache_dir=" + (folder / "cache"));
     const std::string path = folder / "model.npy";
