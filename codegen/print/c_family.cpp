@@ -363,7 +363,7 @@ class Printer {
         }
         const auto [first, step] = address(s.place, s.at);
         BITALE_CHECK(step.is(1) || !adds, "vector registers added to elements that are not neighbours");
-        const std::string value = (adds ? loaded(s.place, first) + " + " : "") + vector(s.value);
+        const std::string value = (adds ? loaded(first) + " + " : "") + vector(s.value);
         if (!step.is(1))
             out_.line(fmt::format("b_store_apart({}, {}, {}, {});", first, value, index(end_), index(step)));
         else if (end_.is(width_))
@@ -372,10 +372,8 @@ class Printer {
             out_.line(fmt::format("b_store_first({}, {}, {});", first, value, index(end_)));
     }
 
-    std::string loaded(int place, const std::string& first) {
-        const bool reads_rest =
-            !kernel_.reads_exactly && width_ * bytes_of(kernel_.places[place].dtype) <= readable_past_end;
-        const bool all = end_.is(width_) || reads_rest;
+    std::string loaded(const std::string& first) {
+        const bool all = end_.is(width_) || !kernel_.reads_exactly;
         return fmt::format("b_load<{}>({}{})", width_, first, all ? "" : ", " + index(end_));
     }
 
@@ -417,8 +415,7 @@ class Printer {
             const auto [first, step] = address(s->operand.place(), s->at);
             BITALE_CHECK(step.is(1) && s->guards.empty(),
                          "a vector register from elements that are not neighbours");
-            return temporary(type, loaded(s->operand.place(), first),
-                             !kernel_.places[s->operand.place()].written);
+            return temporary(type, loaded(first), !kernel_.places[s->operand.place()].written);
         }
         if (s->kind == ScalarNode::Kind::select && s->guards.size() == 1 && s->guards[0].value == lane_) {
             const std::string some = vector(s->arguments[0]), others = vector(s->otherwise);

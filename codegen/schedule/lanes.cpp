@@ -15,6 +15,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/loops.h"
+#include "graph/ir/array_bytes.h"
 
 namespace bitale {
 
@@ -100,6 +101,7 @@ class LanePlanner {
                 return false;
         }
         plan.width = target_.vector_bytes / bytes_of(nest_.accumulator);
+        plan.reads_exactly = target_.reads_exactly || target_.vector_bytes > bytes_behind_array;
         while (plan.width > narrowest && plan.width / 2 >= l.extent.constant()) plan.width /= 2;
         return plan.width >= 2;
     }
@@ -324,18 +326,25 @@ class LaneTiler {
             stop.push_back(
                 lanes(lane, min(plan_.width, count - v * plan_.width), plan_.width, std::move(store)));
         }
+        const auto sum_of = [&](std::int64_t r, std::int64_t v) {
+            Substitution here = rows[static_cast<std::size_t>(r)];
+            here[loop_at(plan_.axis).variable.symbol_id()] = first + v * plan_.width + lane;
+            return accumulate(acc, {Int(r * vectors + v), lane}, Combine::sum, substitute(nest_.body, here),
+                              true);
+        };
         // Row by row: an element of the other factor is needed in one register only.
         for (std::int64_t r = 0; r < height; ++r)
-            for (std::int64_t v = 0; v < vectors; ++v) {
-                Substitution here = rows[static_cast<std::size_t>(r)];
-                here[loop_at(plan_.axis).variable.symbol_id()] = first + v * plan_.width + lane;
-                sum.push_back(accumulate(acc, {Int(r * vectors + v), lane}, Combine::sum,
-                                         substitute(nest_.body, here), true));
-            }
+            for (std::int64_t v = 0; v < vectors; ++v) sum.push_back(sum_of(r, v));
         all.push_back(lanes(lane, plan_.width, plan_.width, std::move(start)));
         Stmts inside = lets(all, first, vectors);
         if (inside.empty()) append(inside, prefetched(rows[0], first, vectors));
-        inside.push_back(lanes(lane, plan_.width, plan_.width, std::move(sum)));
+        if (!plan_.reads_exactly) inside.push_back(lanes(lane, plan_.width, plan_.width, std::move(sum)));
+        for (std::int64_t v = 0; plan_.reads_exactly && v < vectors; ++v) {
+            Stmts own;
+            for (std::int64_t r = 0; r < height; ++r) own.push_back(sum_of(r, v));
+            inside.push_back(
+                lanes(lane, min(plan_.width, count - v * plan_.width), plan_.width, std::move(own)));
+        }
         bool innermost = true;
         const std::vector<Loop> inner_first(nest_.reduced.rbegin(), nest_.reduced.rend());
         for (const Loop& l : inner_first) {
