@@ -109,8 +109,8 @@ GRAPH(residual_evaluation) {
     Expr h = b.floats({unknown(b.size(100, 2)), 32, 16, 16}, "x");
     for (const char* name : {"one", "two", "three"}) {
         const std::string n = name;
-        const Expr y = convolution(b, h, 32, 32, 3, 1, n) * channel(b.bias(32, "scale_" + n) + 1) +
-                       channel(b.bias(32, "shift_" + n));
+        const Expr shift = channel(b.bias(32, "shift_" + n)), scale = channel(b.bias(32, "scale_" + n) + 1);
+        const Expr y = convolution(b, h, 32, 32, 3, 1, n) * scale + shift;
         h = relu(h + y);
     }
     b.output(mean(h, {2, 3}), "features");

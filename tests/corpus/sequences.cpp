@@ -21,8 +21,9 @@ GRAPH(gru_step) {
     const Expr x = b.floats({length, unknown(b.size(32, 3)), features}, "x"),
                target = b.floats({unknown(b.size(32, 3)), width}, "target");
     const auto gate = [&](const char* name) {
-        return std::pair(b.weights({features, width}, std::string("w_") + name),
-                         b.weights({width, width}, std::string("u_") + name));
+        const Shared u = b.weights({width, width}, std::string("u_") + name),
+                     w = b.weights({features, width}, std::string("w_") + name);
+        return std::pair(w, u);
     };
     const auto [wz, uz] = gate("update");
     const auto [wr, ur] = gate("reset");

@@ -145,9 +145,10 @@ GRAPH(language_model_step) {
                next = b.input(int32, {batch}, "next", {0, last});
     const Shared table = b.weights({words, width}, "table");
     const Expr x = reshape(gather(table, before), {batch, 3 * width});
-    const Expr h = tanh(dot(x, b.weights({3 * width, 32}, "w_hidden")) + b.bias(32, "b_hidden"));
-    const Expr loss =
-        mean(softmax_crossentropy(dot(h, b.weights({32, words}, "w_out")) + b.bias(words, "b_out"), next));
+    const Shared b_hidden = b.bias(32, "b_hidden"), w_hidden = b.weights({3 * width, 32}, "w_hidden"),
+                 b_out = b.bias(words, "b_out"), w_out = b.weights({32, words}, "w_out");
+    const Expr h = tanh(dot(x, w_hidden) + b_hidden);
+    const Expr loss = mean(softmax_crossentropy(dot(h, w_out) + b_out, next));
     b.output(loss, "loss");
     b.update(sgd(loss, b.parameters(), 0.1));
 }
