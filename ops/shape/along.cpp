@@ -11,14 +11,11 @@
 #include "bitale/ops.h"
 #include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
-#include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/gather.h"
 #include "ops/shape/lengths.h"
-#include "ops/shape/sequence.h"
 #include "ops/shape/sort.h"
-#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -59,23 +56,8 @@ std::vector<Equality> along_fits(const Node& node) {
     return r;
 }
 
-// The positions among all elements, [count of positions].
-Expr places(const Node& node) {
-    const Where where = node.where;
-    const Shape &x = node.inputs[0]->type.shape, &shape = node.type.shape;
-    const Int rows = count_of(Shape(shape.begin(), shape.end() - 1));
-    const Expr within =
-        reshape_to(cast(wrap(node.inputs[1]), DType::int64, where), {rows, shape.back()}, where);
-    const Expr first = compose(mul_op(), {wrap(make_iota(rows, where)), expr_of(x.back(), where)}, where).x;
-    return reshape_to(compose(add_op(), {reshape_to(first, {rows, 1}, where), within}, where).x,
-                      {count_of(shape)}, where);
-}
-
 NodePtr decompose_along(const NodePtr& node) {
-    const NodePtr& x = node->inputs[0];
-    const NodePtr all = make_reshape(x, {count_of(x->type.shape)}, node->where);
-    return make_reshape(make_node(gather_op(), {all, places(*node).node()}, {}, node->where),
-                        node->type.shape, node->where);
+    return make_node(take_along_op(), node->inputs, {{"permutation", false}}, node->where);
 }
 
 Nodes gradient_along(const NodePtr& node, const NodePtr& g) {

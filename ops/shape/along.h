@@ -5,8 +5,8 @@
 
 namespace bitale {
 
-// x [..., n], positions [..., count] within its rows, any integers -> [..., count]; a composite: one gather
-// from all rows.
+// x [..., n], positions [..., count] within its rows, any integers -> [..., count]; a composite: take_along
+// (sort.h) whose positions the user gives, so that calls look at them.
 const Op* take_along_axis_op();
 
 void register_along_ops();  // its gradient too

@@ -135,14 +135,15 @@ void CudaRunner::find_entries(Kernels kernels) {
         for (const int k : kernels.units[u].kernels)
             for (const std::string& entry : program_->kernels[static_cast<std::size_t>(k)].entries) {
                 KernelFunction function = nullptr;
-                context_.check(
-                    context_.runtime().cudaLibraryGetKernel(&function, loaded.libraries[u], entry.c_str()),
-                    "cudaLibraryGetKernel");
+                context_.check(context_.runtime().cudaLibraryGetKernel(&function, loaded.libraries[u].get(),
+                                                                       entry.c_str()),
+                               "cudaLibraryGetKernel");
                 kernels_[static_cast<std::size_t>(k)].push_back(function);
             }
     }
     if (options().compare_launches)
         comparison_ = std::make_unique<Comparison>(context_, program_, kernels.images_to_compare);
+    libraries_ = std::move(kernels.loaded.libraries);
 }
 
 void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {

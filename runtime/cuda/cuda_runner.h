@@ -133,6 +133,7 @@ class CudaRunner : public Executable {
     Gpu& gpu_;
     Context& context_;
     const LoopKernels& loop_kernels_;
+    std::vector<OwnedLibrary> libraries_;  // whose kernels the plans below launch
     int compiler_runs_ = 0;
     std::vector<KernelResources> resources_;
     const bool separate_buffers_;  // the arena's too are blocks of their own

@@ -7,12 +7,13 @@
 #include "codegen/program.h"
 #include "graph/base/turns.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/owned.h"
 
 namespace bitale::cuda {
 
 struct LoadedUnits {
     Images images;
-    std::vector<Library> libraries;  // one per unit
+    std::vector<OwnedLibrary> libraries;  // one per unit; kernels are there as long as these
 };
 
 // Of the device. Held by who is given it, but while a compiler works: that takes long, and needs no GPU.

@@ -162,17 +162,18 @@ void LoopKernels::prepare(const std::string& target, Turn* turn) {
     if (ready_) return;
     try {
         const Program program = loop_program(target, false);
-        const LoadedUnits loaded = load_units(context_, program, cuda_units(program), turn);
+        LoadedUnits loaded = load_units(context_, program, cuda_units(program), turn);
         for (const LoopKernel k :
              {LoopKernel::advance, LoopKernel::go_on, LoopKernel::collect, LoopKernel::commit}) {
             const RuntimeTable& runtime = context_.runtime();
             KernelFunction found = nullptr;
             FunctionAttributes attributes;  // CUDA may put off loading a kernel until somebody asks
-            context_.check(runtime.cudaLibraryGetKernel(&found, loaded.libraries.at(0), entry_name(k)),
+            context_.check(runtime.cudaLibraryGetKernel(&found, loaded.libraries.at(0).get(), entry_name(k)),
                            "cudaLibraryGetKernel");
             context_.check(runtime.cudaFuncGetAttributes(&attributes, found), "cudaFuncGetAttributes");
             function(k) = found;
         }
+        libraries_ = std::move(loaded.libraries);
     } catch (const CompileError& e) {
         why_not_ = why_no_repeat_ = e.what();
         return;
@@ -191,21 +192,23 @@ void LoopKernels::load_repeat(const std::string& target, Turn* turn) {
     try {
         const Images images =
             without_turn(turn, [&] { return context_.backend().compile(program, cuda_units(program)); });
-        Library library = nullptr;
+        OwnedLibrary library(context_);
         KernelFunction found = nullptr;
         FunctionAttributes attributes;
-        Status status = runtime.cudaLibraryLoadData(&library, images.list.at(0).data(), nullptr, nullptr, 0,
-                                                    nullptr, nullptr, 0);
+        Status status = runtime.cudaLibraryLoadData(library.put(), images.list.at(0).data(), nullptr, nullptr,
+                                                    0, nullptr, nullptr, 0);
         if (status == success)
-            status = runtime.cudaLibraryGetKernel(&found, library, entry_name(LoopKernel::repeat));
+            status = runtime.cudaLibraryGetKernel(&found, library.get(), entry_name(LoopKernel::repeat));
         if (status == success) status = runtime.cudaFuncGetAttributes(&attributes, found);
         if (status == error_out_of_memory || context_.is_broken()) context_.check(status, "loading kernels");
-        if (status == success)
+        if (status == success) {
+            libraries_.push_back(std::move(library));
             function(LoopKernel::repeat) = found;
-        else
+        } else {
             why_not =
                 fmt::format("the driver does not load a kernel that calls cudaGraphSetConditional: {} ({})",
                             runtime.cudaGetErrorString(status), runtime.cudaGetErrorName(status));
+        }
     } catch (const CompileError& e) {
         why_not = e.what();
     }

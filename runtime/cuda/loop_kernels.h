@@ -81,6 +81,7 @@ class LoopKernels {
     KernelFunction& function(LoopKernel kernel) { return functions_[static_cast<std::size_t>(kernel)]; }
 
     Context& context_;
+    std::vector<OwnedLibrary> libraries_;
     std::array<KernelFunction, 5> functions_{};
     bool ready_ = false;
     std::string why_not_, why_no_repeat_ = "its kernel is not compiled yet";

@@ -1,4 +1,4 @@
-// Streams, events and pinned memory of a GPU, destroyed with their owner.
+// Streams, events, pinned memory and loaded kernels of a GPU, destroyed with their owner.
 #pragma once
 
 #include <utility>
@@ -39,6 +39,7 @@ class Owned {
 
 using OwnedStream = Owned<Stream, &RuntimeTable::cudaStreamDestroy>;
 using OwnedEvent = Owned<Event, &RuntimeTable::cudaEventDestroy>;
+using OwnedLibrary = Owned<Library, &RuntimeTable::cudaLibraryUnload>;
 using OwnedPinnedMemory = Owned<void*, &RuntimeTable::cudaFreeHost>;
 
 }  // namespace bitale::cuda

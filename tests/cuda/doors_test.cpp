@@ -33,7 +33,7 @@ namespace {
 constexpr std::int64_t endless = std::int64_t{1} << 60;
 // A loop that nobody ends goes on for 65,536 steps at least, and the steps below are slow: whoever waits for
 // its end is beyond this, whoever waits for a step, or ten milliseconds, is far from it.
-constexpr std::int64_t few_steps = 2000;
+constexpr std::int64_t few_steps = 20000;
 constexpr std::chrono::hours forever{1000};
 
 class LongestLaunch {

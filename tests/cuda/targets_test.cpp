@@ -2,10 +2,13 @@
 // refuses it.
 #include "runtime/cuda/targets.h"
 
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bitale/bitale.h"
 #include "bitale/error.h"
 #include "codegen/program.h"
 #include "runtime/cuda/availability.h"
@@ -75,13 +78,21 @@ struct Bench {
         };
     }
     LoadedUnits load() {
-        Context context(backend, this, "cuda");
-        return load_units(context, program, {{"", {0}}, {"", {0}}});
+        if (!context) context.emplace(backend, this, "cuda");
+        return load_units(*context, program, {{"", {0}}, {"", {0}}});
     }
     const RuntimeTable runtime;
     Backend backend;
     Program program;
+    std::optional<Context> context{};
 };
+
+int mappings() {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) ++count;
+    return count;
+}
 
 }  // namespace
 
@@ -123,8 +134,21 @@ TEST_CASE("what the driver refuses is compiled for the next target, and kept to"
     CHECK_THAT(bench.backend.targets->note(),
                ContainsSubstring("compute_86, because the driver refuses sm_90 ("));
     driver.tried.clear();
+    driver.unloaded = 0;
     bench.load();
     CHECK(driver.tried == List{"compute_86", "compute_86"});
+    CHECK(driver.unloaded == 2);  // by who had them
+}
+
+TEST_CASE("kernels of functions that are gone are unloaded") {
+    const Expr x = vector("x");
+    int after_one = 0;
+    for (int i = 0; i < 12; ++i) {
+        Function f = function({x}, exp(x) * (0.125 * i + 1) + sum(x), {.device = "emulator"});
+        f(ones({5}));
+        if (i == 0) after_one = mappings();
+    }
+    CHECK(mappings() <= after_one + 3);
 }
 
 TEST_CASE("a driver that takes nothing is told with the versions and the cure") {
