@@ -304,12 +304,11 @@ struct Scaled {
 
 bool is_repeated(const NodePtr& x, std::size_t axis) {
     if (x->type.rank() == 0) return true;
-    if (x->op->kind != OpKind::view) return false;
+    if (!is_move(*x)) return false;
     const Nest nest = nest_of(*x);
-    return nest.body->kind == ScalarNode::Kind::read && nest.body->guards.empty() &&
-           std::none_of(nest.body->at.begin(), nest.body->at.end(), [&](const Int& at) {
-               return depends_on(at, nest.parallel[axis].variable.symbol_id());
-           });
+    return std::none_of(nest.body->at.begin(), nest.body->at.end(), [&](const Int& at) {
+        return depends_on(at, nest.parallel[axis].variable.symbol_id());
+    });
 }
 
 // `axis`: that is summed over.

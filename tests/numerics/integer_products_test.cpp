@@ -194,16 +194,22 @@ TEST_CASE("scales of quantised factors") {
                      sums = products(x, w, 1, m, k, n);
     const Expr a = input(uint8, {m, k}, "a"), b = input(int8, {k, n}, "b"), bt = input(int8, {n, k}, "bt"),
                of_rows = input(float32, Dims{m}, "of_rows"),
-               of_columns = input(float32, Dims{n}, "of_columns");
+               of_columns = input(float32, Dims{n}, "of_columns"), table = input(float32, {7, n}, "table");
     const Expr pixels = cast(a, float32) / 255, weights = cast(b, float32) * of_columns;
-    const std::vector<Expr> outputs{
-        dot(pixels, weights), dot(pixels, transpose(cast(bt, float32) * expand_dims(of_columns, 1))),
-        dot(expand_dims(of_rows, 1) * cast(a, float32), weights / 2.0F),
-        relu(dot(pixels, cast(b, float32))) * of_columns,
-        dot(cast(a, float32) * mean(pixels, {0}), weights)};  // a scale along the sum stays where it is
-    const Array r = random_array(float32, {m}, random), c = random_array(float32, {n}, random);
-    const Results got = function({a, b, bt, of_rows, of_columns}, outputs, {.device = tested_device()})(
-        array_of(x, {m, k}, uint8), array_of(w, {k, n}, int8), array_of(turned(w, k, n), {n, k}, int8), r, c);
+    const std::vector<Expr> outputs{dot(pixels, weights),
+                                    dot(pixels, transpose(cast(bt, float32) * expand_dims(of_columns, 1))),
+                                    dot(expand_dims(of_rows, 1) * cast(a, float32), weights / 2.0F),
+                                    relu(dot(pixels, cast(b, float32))) * of_columns,
+                                    // Scales along the sum stay where they are.
+                                    dot(cast(a, float32) * mean(pixels, {0}), weights),
+                                    dot(pixels, cast(b, float32) * gather(table, range(0, k) % 7))};
+    const Array r = random_array(float32, {m}, random), c = random_array(float32, {n}, random),
+                t = random_array(float32, {7, n}, random);
+    const std::vector<float> by_term = t.to_vector<float>();
+    const Results got =
+        function({a, b, bt, of_rows, of_columns, table}, outputs, {.device = tested_device()})(
+            array_of(x, {m, k}, uint8), array_of(w, {k, n}, int8), array_of(turned(w, k, n), {n, k}, int8), r,
+            c, t);
     const std::vector<float> rows = r.to_vector<float>(), columns = c.to_vector<float>();
     std::vector<double> means(static_cast<std::size_t>(k));
     for (std::size_t i = 0; i < x.size(); ++i) means[i % means.size()] += static_cast<double>(x[i]) / 255 / m;
@@ -214,11 +220,15 @@ TEST_CASE("scales of quantised factors") {
         expected[1].push_back(sum / 255 * scale);
         expected[2].push_back(sum * rows[i / n] * scale / 2);
         expected[3].push_back(std::max(0.0, sum / 255) * scale);
-        double weighted = 0;
-        for (std::size_t p = 0; p < means.size(); ++p)
+        double weighted = 0, looked_up = 0;
+        for (std::size_t p = 0; p < means.size(); ++p) {
+            looked_up += static_cast<double>(x[i / n * k + p]) / 255 * static_cast<double>(w[p * n + i % n]) *
+                         by_term[p % 7 * n + i % n];
             weighted +=
                 static_cast<double>(x[i / n * k + p]) * means[p] * static_cast<double>(w[p * n + i % n]);
+        }
         expected[4].push_back(weighted * scale);
+        expected[5].push_back(looked_up);
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
         INFO("form " << i);
