@@ -368,6 +368,7 @@ void compile_optimised(Function::State& state, const Numbers& numbers) {
 }
 
 void generate_program(Function::State& state, const Numbers& numbers) {
+    if (!state.optimised) return;  // nor where a compiler has come since
     const std::optional<Target> target = target_of(state);
     if (!target) return;
     take(state, generated(state, *target, numbers));

@@ -108,6 +108,16 @@ std::string did_you_mean(std::string_view name, const std::set<std::string>& kno
     return near.empty() ? "" : "; did you mean " + in_quotes(near[0]) + "?";
 }
 
+std::vector<std::string> split(std::string_view text, std::string_view separators) {
+    std::vector<std::string> pieces;
+    for (;;) {
+        const std::size_t end = text.find_first_of(separators);
+        pieces.emplace_back(text.substr(0, end));
+        if (end == std::string_view::npos) return pieces;
+        text.remove_prefix(end + 1);
+    }
+}
+
 std::string printable(std::string_view text) { return escaped(text, {}); }
 
 std::string in_quotes(std::string_view text) { return "\"" + escaped(text, "\"\\") + "\""; }

@@ -17,6 +17,10 @@ std::string printable(std::string_view text);
 // The same in quotes, with quotes and backslashes inside escaped, so that its end is where it seems to be.
 std::string in_quotes(std::string_view text);
 
+// The pieces between the characters of `separators`, empty ones too. A stream would end quietly where memory
+// runs out, and what it had not read would be missing.
+std::vector<std::string> split(std::string_view text, std::string_view separators);
+
 // The names that somebody who wrote `name` may have meant, nearest first: at most five that differ in few
 // letters or contain it.
 std::vector<std::string> names_like(std::string_view name, const std::set<std::string>& known);

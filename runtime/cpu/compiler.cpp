@@ -17,12 +17,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <sstream>
 
 #include "bitale/error.h"
 #include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/base/turns.h"
 #include "runtime/cache/workshop.h"
 #include "runtime/cpu/debug_lines.h"
@@ -46,8 +46,7 @@ bool is_program(const std::string& path) {
 std::string resolve(const std::string& name) {
     if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
     const char* path = secure_getenv("PATH");
-    std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');)
+    for (const std::string& folder : split(path ? path : "/usr/local/bin:/usr/bin:/bin", ":"))
         if (const std::string full = (folder.empty() ? "." : folder) + "/" + name; is_program(full))
             return full;
     return "";
@@ -131,8 +130,8 @@ std::optional<HostCompiler> from_text(const std::string& text) {
     if (const std::string whole = resolve(text); !whole.empty()) {
         command = {whole};
     } else {
-        std::istringstream words(text);
-        command.assign(std::istream_iterator<std::string>(words), {});
+        command = split(text, " \t\n");
+        std::erase(command, "");
         if (command.empty()) return std::nullopt;
         command[0] = resolve(command[0]);
         if (command[0].empty()) return std::nullopt;
@@ -160,8 +159,7 @@ std::string joined(const std::vector<std::string>& words) {
 // The line that the first "PATH:LINE:" with an error in the log names; 0 for none.
 int fault_line(const std::string& log, const std::string& source) {
     int first = 0;
-    std::istringstream lines(log);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : split(log, "\n")) {
         if (!line.starts_with(source + ":")) continue;
         const int number = std::atoi(line.c_str() + source.size() + 1);
         if (line.find("error") != std::string::npos) return number;

@@ -5,12 +5,12 @@
 
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "bitale/error.h"
 #include "graph/base/atomic_file.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "runtime/cuda/cubins.h"
 #include "runtime/cuda/process.h"
 
@@ -21,8 +21,7 @@ namespace {
 // A tool of the toolkit, or its bare name, which is then looked for on PATH.
 std::string tool(const std::string& name) {
     const char* home = secure_getenv("CUDA_HOME");
-    std::istringstream folders(options().cuda_home + ":" + (home ? home : ""));
-    for (std::string folder; std::getline(folders, folder, ':');)
+    for (const std::string& folder : split(options().cuda_home + ":" + (home ? home : ""), ":"))
         if (std::string path = fmt::format("{}/bin/{}", folder, name);
             !folder.empty() && access(path.c_str(), X_OK) == 0)
             return path;

@@ -10,11 +10,11 @@
 #include <climits>
 #include <cstdlib>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "runtime/outside.h"
 
 namespace bitale::cuda {
@@ -26,12 +26,10 @@ std::string variable(const char* name) {
     return value ? value : "";
 }
 
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, ':');)
-        if (!part.empty()) parts.push_back(part);
-    return parts;
+std::vector<std::string> folders_in(std::string_view text) {
+    std::vector<std::string> folders = split(text, ":");
+    std::erase(folders, "");
+    return folders;
 }
 
 std::vector<std::string> expanded(const std::string& pattern) {
@@ -49,7 +47,7 @@ std::vector<std::string> python_folders() {
     if (const std::string environment = variable("VIRTUAL_ENV"); !environment.empty())
         prefixes.push_back(environment);
     if (const std::string home = variable("HOME"); !home.empty()) prefixes.push_back(home + "/.local");
-    for (const std::string& folder : split(variable("PATH")))
+    for (const std::string& folder : folders_in(variable("PATH")))
         if (access((folder + "/python3").c_str(), X_OK) == 0) prefixes.push_back(folder + "/..");
     prefixes.insert(prefixes.end(), {"/usr/local", "/usr"});
     std::vector<std::string> folders;
@@ -117,10 +115,10 @@ void open_builtins_for_cudnn(const std::string& folder) {
 
 std::vector<std::string> library_candidates(const LibraryName& name) {
     Candidates candidates(name);
-    for (const std::string& folder : split(options().cuda_home)) candidates.folder(folder);
+    for (const std::string& folder : folders_in(options().cuda_home)) candidates.folder(folder);
     candidates.bare();
     for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
-        for (const std::string& folder : split(variable(home))) candidates.folder(folder);
+        for (const std::string& folder : folders_in(variable(home))) candidates.folder(folder);
     candidates.folder("/usr/local/cuda");
     for (const std::string& folder : python_folders()) candidates.packages(folder);
     return std::move(candidates).list();

@@ -1,9 +1,12 @@
 // Expressions and functions under every failure: made or refused, and the next one is right.
+#include <sys/stat.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
 #include "graph/ir/dlpack_abi.h"
+#include "runtime/cpu/compiler.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/tune/choices.h"
 #include "runtime/tune/measure.h"
@@ -325,6 +329,36 @@ TEST_CASE("functions are compiled or refused, whatever door is shut", "[faults]"
 TEST_CASE("functions are compiled or refused, whatever allocation fails", "[faults]") {
     Compiled compiled;
     check_places(compiled.workload(), 20, 60);
+}
+
+// A search that ends early finds no compiler, and functions are interpreted without need.
+TEST_CASE("a compiler is found or its search ends in an error, whatever allocation fails", "[faults]") {
+    const TemporaryFolder folder;
+    const std::string command = folder / "compiler";
+    write_file(command, "#!/bin/sh\nexec g++ \"$@\"\n");
+    chmod(command.c_str(), 0700);
+    for (const std::string& named : {std::string(), command + "\t-DOF_ITS_OWN_1  -DOF_ITS_OWN_2"}) {
+        Options o = options();
+        o.compiler = named;
+        const ScopedOptions scoped(o);
+        CompilerSearch search;
+        const auto act = [&] {
+            try {
+                search = find_compiler();
+            } catch (const std::bad_alloc&) {
+                throw OutOfMemory("");  // as whoever calls it makes of it
+            }
+        };
+        check({"search of a compiler", [&] { search = {}; }, act,
+               [&](bool thrown, bool) -> std::string {
+                   if (thrown) return "";
+                   if (!search.found) return "none is found";
+                   const bool whole = named.empty() || search.found->command.size() == 3;
+                   return whole ? "" : "a part of the command";
+               },
+               /*keeps_blocks=*/true},
+              Failing::memory);
+    }
 }
 
 TEST_CASE("choices are measured or refused, whatever fails", "[faults]") {
