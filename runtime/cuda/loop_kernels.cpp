@@ -158,37 +158,47 @@ Program loop_program(const std::string& target, bool repeating) {
     return program;
 }
 
+// The turn is given away while a compiler works: another thread may be ready by now, and its graphs hold its
+// kernels. Those that come second are dropped.
 void LoopKernels::prepare(const std::string& target, Turn* turn) {
     if (ready_) return;
+    Loaded loaded;
+    std::string why_not;
     try {
-        const Program program = loop_program(target, false);
-        LoadedUnits loaded = load_units(context_, program, cuda_units(program), turn);
-        for (const LoopKernel k :
-             {LoopKernel::advance, LoopKernel::go_on, LoopKernel::collect, LoopKernel::commit}) {
-            const RuntimeTable& runtime = context_.runtime();
-            KernelFunction found = nullptr;
-            FunctionAttributes attributes;  // CUDA may put off loading a kernel until somebody asks
-            context_.check(runtime.cudaLibraryGetKernel(&found, loaded.libraries.at(0).get(), entry_name(k)),
-                           "cudaLibraryGetKernel");
-            context_.check(runtime.cudaFuncGetAttributes(&attributes, found), "cudaFuncGetAttributes");
-            function(k) = found;
-        }
-        libraries_ = std::move(loaded.libraries);
+        loaded = load(target, turn);
     } catch (const CompileError& e) {
-        why_not_ = why_no_repeat_ = e.what();
-        return;
+        why_not = e.what();
     }
-    why_not_.clear();
-    load_repeat(target, turn);
-    ready_ = true;
+    if (ready_) return;
+    ready_ = why_not.empty();
+    why_not_ = std::move(why_not);
+    why_no_repeat_ = ready_ ? std::move(loaded.why_no_repeat) : why_not_;
+    if (ready_) loaded_ = std::move(loaded);
+}
+
+LoopKernels::Loaded LoopKernels::load(const std::string& target, Turn* turn) {
+    const Program program = loop_program(target, false);
+    Loaded r;
+    r.libraries = load_units(context_, program, cuda_units(program), turn).libraries;
+    for (const LoopKernel k :
+         {LoopKernel::advance, LoopKernel::go_on, LoopKernel::collect, LoopKernel::commit}) {
+        const RuntimeTable& runtime = context_.runtime();
+        KernelFunction found = nullptr;
+        FunctionAttributes attributes;  // CUDA may put off loading a kernel until somebody asks
+        context_.check(runtime.cudaLibraryGetKernel(&found, r.libraries.at(0).get(), entry_name(k)),
+                       "cudaLibraryGetKernel");
+        context_.check(runtime.cudaFuncGetAttributes(&attributes, found), "cudaFuncGetAttributes");
+        r.function(k) = found;
+    }
+    load_repeat(r, target, turn);
+    return r;
 }
 
 // A driver without loops in graphs refuses the function that `repeat` calls, and goes on. The refusal may
 // come with any of these calls. By now it is known what code the driver takes.
-void LoopKernels::load_repeat(const std::string& target, Turn* turn) {
+void LoopKernels::load_repeat(Loaded& loaded, const std::string& target, Turn* turn) {
     const Program program = loop_program(target, true);
     const RuntimeTable& runtime = context_.runtime();
-    std::string why_not;
     try {
         const Images images =
             without_turn(turn, [&] { return context_.backend().compile(program, cuda_units(program)); });
@@ -202,17 +212,16 @@ void LoopKernels::load_repeat(const std::string& target, Turn* turn) {
         if (status == success) status = runtime.cudaFuncGetAttributes(&attributes, found);
         if (status == error_out_of_memory || context_.is_broken()) context_.check(status, "loading kernels");
         if (status == success) {
-            libraries_.push_back(std::move(library));
-            function(LoopKernel::repeat) = found;
+            loaded.libraries.push_back(std::move(library));
+            loaded.function(LoopKernel::repeat) = found;
         } else {
-            why_not =
+            loaded.why_no_repeat =
                 fmt::format("the driver does not load a kernel that calls cudaGraphSetConditional: {} ({})",
                             runtime.cudaGetErrorString(status), runtime.cudaGetErrorName(status));
         }
     } catch (const CompileError& e) {
-        why_not = e.what();
+        loaded.why_no_repeat = e.what();
     }
-    why_no_repeat_ = std::move(why_not);
 }
 
 void LoopKernels::require() const {
@@ -234,7 +243,7 @@ const LoopKernels& AllLoopKernels::prepare(Turn* turn) {
 void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
                          const LaunchWords& words, LaunchNote note) const {
     const auto index = static_cast<std::size_t>(kernel);
-    BITALE_CHECK(functions_[index], "a kernel that ends a loop's step is not loaded");
+    BITALE_CHECK(loaded_.functions[index], "a kernel that ends a loop's step is not loaded");
     LaunchConfig config;
     config.grid.x = blocks;
     config.block.x = threads;
@@ -242,7 +251,7 @@ void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned bloc
     void* list[] = {const_cast<void*>(arguments)};
     note.name = entry_names[index];
     context_.launched(
-        start_kernel(context_.runtime(), config, functions_[index], list), stream,
+        start_kernel(context_.runtime(), config, loaded_.functions[index], list), stream,
         [&] {
             return fmt::format("kernel {} ({} blocks of {} threads), {}", entry_names[index], blocks, threads,
                                words());

@@ -77,12 +77,17 @@ class LoopKernels {
     static constexpr unsigned threads = 256;
 
   private:
-    void load_repeat(const std::string& target, Turn* turn);
-    KernelFunction& function(LoopKernel kernel) { return functions_[static_cast<std::size_t>(kernel)]; }
+    struct Loaded {
+        std::vector<OwnedLibrary> libraries;
+        std::array<KernelFunction, 5> functions{};
+        std::string why_no_repeat;  // empty where it is there
+        KernelFunction& function(LoopKernel kernel) { return functions[static_cast<std::size_t>(kernel)]; }
+    };
+    Loaded load(const std::string& target, Turn* turn);
+    void load_repeat(Loaded& loaded, const std::string& target, Turn* turn);
 
     Context& context_;
-    std::vector<OwnedLibrary> libraries_;
-    std::array<KernelFunction, 5> functions_{};
+    Loaded loaded_;
     bool ready_ = false;
     std::string why_not_, why_no_repeat_ = "its kernel is not compiled yet";
 };
