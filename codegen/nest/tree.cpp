@@ -51,6 +51,14 @@ bool at_unknown_places(const Nest& nest, const Int& variable) {
                        [&](const Let& let) { return varies(nest, let.value, variable); });
 }
 
+// Of an unknown number of rows, which may be many: a single core would add them all up, and where lanes are
+// none, in one sum, whose error grows with its length. Few rows are one chunk.
+bool may_be_long(const Nest& nest, double rest) {
+    const Int& rows = nest.reduced[0].extent;
+    return nest.reduced.size() > 1 && !rows.is_constant() &&
+           static_cast<double>(rows.range().high) * rest >= always_split;
+}
+
 // Whether what is read along a first axis moves in larger steps with this loop than with any result, as far
 // as steps are known: views have images' places in fewer axes, or all in one.
 bool moves_furthest_with(const Int& loop, const Int& first_axis, const std::vector<Loop>& results) {
@@ -226,7 +234,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         tree.lanes = lane_count;
     const bool whole_rows = tree.lanes == 1 && vector_of_results && !adds_products(nest) &&
                             known(nest.parallel) && results <= results_of_whole_rows;
-    const bool few_long = (few(nest.parallel) || whole_rows) && long_sum;
+    const bool few_long = few(nest.parallel) ? long_sum || may_be_long(nest, rest) : whole_rows && long_sum;
     if (position) {
         if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;
         return tree;
@@ -237,9 +245,9 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;
-        tree.chunk =
-            max(std::max<std::int64_t>(1, static_cast<std::int64_t>(lane_length * tree.lanes / rest)),
-                ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
+        const double fewest = long_sum || gathers ? lane_length * tree.lanes : double{row_length};
+        tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(fewest / rest)),
+                         ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&
                (results <= many_results || (results <= many_filters && over_images(nest))) &&
                (gathers ||

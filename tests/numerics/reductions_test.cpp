@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "tests/numerics/shorthands.h"
@@ -410,4 +411,38 @@ TEST_CASE("sums and products of elements from the end, or of columns before rows
             if (last == 2) add("blocks turned", transpose(x, {0, 2, 1}), {1, 2});
         }
     cases.run();
+}
+
+TEST_CASE("sums over an unknown number of short rows are added up in parts") {
+    const std::size_t n = tested_device() == std::string("cpu") ? 300'000 : 20'000, m = 9;
+    Random random(77);
+    const auto length = static_cast<std::int64_t>(n);
+    const Array z = random_array(float32, {length, m}, random, 0, 1),
+                y = random_array(float32, {length}, random, 0, 1),
+                w = random_array(float32, {m}, random, 0, 1);
+    const auto of = [](const Array& a) { return a.as(float64).to_vector<double>(); };
+    const std::vector<double> zs = of(z), ys = of(y), ws = of(w);
+    double scaled = 0, by_row = 0, apart = 0, steps = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < m; ++j) {
+            const double v = zs[i * m + j];
+            scaled += v * ys[i];
+            by_row += v * ws[j];
+            apart += (v - ys[i]) * (v - ys[i]);
+            if (j > 0) steps += std::abs(v - zs[i * m + j - 1]);
+        }
+    const Expr a = matrix("a"), b = vector("b"), c = vector("c"), column = expand_dims(b, 1);
+    const Expr later = a[{colon, Slice{1, {}}}], before = a[{colon, Slice{{}, -1}}];
+    Function f = function(
+        {a, b, c}, {sum(a * column), sum(a * c), sum(sqr(a - column)), sum(abs(later - before))}, here());
+    for (int again = 0; again < 2; ++again) {
+        const Results got = f(z, y, w);
+        CHECK(got[0].at(0) == Approx(scaled).epsilon(1e-6));
+        CHECK(got[1].at(0) == Approx(by_row).epsilon(1e-6));
+        CHECK(got[2].at(0) == Approx(apart).epsilon(1e-6));
+        CHECK(got[3].at(0) == Approx(steps).epsilon(1e-6));
+    }
+    const Results none = f(zeros({0, 9}), zeros({0}), w), one = f(ones({1, 9}), ones({1}), zeros({9}));
+    CHECK(none[0].at(0) == 0);
+    CHECK(one[0].at(0) == 9);
 }
