@@ -14,6 +14,18 @@ namespace bitale {
 
 namespace {
 
+// Wide enough to hold each number of x.
+DType type_of_numbers(DType dtype) {
+    constexpr int most_bits = 16;
+    if (is_float(dtype)) return bits_of(dtype) <= most_bits ? DType::float32 : dtype;
+    return dtype == DType::boolean || bits_of(dtype) <= most_bits ? DType::float32 : DType::float64;
+}
+
+// Of the variance, in the dtype that type_of_numbers() says.
+Expr result_of(const Expr& variance, const Expr& x, Where where) {
+    return cast(variance, is_float(x.dtype()) ? x.dtype() : DType::float32, where);
+}
+
 Term variance_of(const char* name, const Expr& x, const Axes& axes, const VarianceOptions& options,
                  Where where) {
     require_present(name, {&x}, where);
@@ -25,7 +37,7 @@ Term variance_of(const char* name, const Expr& x, const Axes& axes, const Varian
     if (options.ddof < 0)
         throw Error(
             where, std::string(name) + ": ddof must not be negative, but is " + std::to_string(options.ddof));
-    const DType dtype = is_float(x.dtype()) ? x.dtype() : DType::float32;
+    const DType dtype = type_of_numbers(x.dtype());
     const Expr numbers = cast(x, dtype, where);
     const Term centred = compose(sub_op(), {numbers, mean(numbers, axes, {.keepdims = true}, where)}, where);
     const Expr squares = compose(sqr_op(), {centred.x}, where).x;
@@ -42,13 +54,13 @@ Term variance_of(const char* name, const Expr& x, const Axes& axes, const Varian
 }  // namespace
 
 Expr variance(const Expr& x, const Axes& axes, VarianceOptions options, Where where) try {
-    return variance_of("variance", x, axes, options, where).x;
+    return result_of(variance_of("variance", x, axes, options, where).x, x, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr standard_deviation(const Expr& x, const Axes& axes, VarianceOptions options, Where where) try {
-    return sqrt(variance_of("standard_deviation", x, axes, options, where)).x;
+    return result_of(sqrt(variance_of("standard_deviation", x, axes, options, where)).x, x, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

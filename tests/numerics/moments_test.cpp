@@ -96,3 +96,21 @@ TEST_CASE("variances that cannot be") {
     CHECK_THROWS_AS(variance(x, {0, -2}), IndexError);
     CHECK_THROWS_AS(standard_deviation(x, 0, {.ddof = -1}), Error);
 }
+
+TEST_CASE("variances of integers that float32 does not hold, and of half precision") {
+    const Expr x = vector("x", int64), y = vector("y", float16), z = vector("z", bfloat16);
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{1} << 24, std::int64_t{1'000'000'000}}) {
+        const Array values(std::vector<std::int64_t>{first, first + 1, first + 2, first + 3}, {4});
+        const Results got =
+            function({x}, {variance(x), standard_deviation(x, {}, {.ddof = 1})}, here())(values);
+        CHECK(got[0].dtype() == float32);
+        CHECK(got[0].at(0) == 1.25);
+        CHECK(got[1].at(0) == Approx(std::sqrt(5.0 / 3)));
+    }
+    const Array halves(std::vector<float>{1, 2, 3, 4}, {4});
+    const Results got = function({y, z}, {variance(y), standard_deviation(z), mean(y)}, here())(
+        halves.as(float16), halves.as(bfloat16));
+    CHECK(got[0].dtype() == got[2].dtype());
+    CHECK(got[0].at(0) == 1.25);
+    CHECK(got[1].at(0) == Approx(std::sqrt(1.25)).epsilon(0.004));
+}
