@@ -1,4 +1,5 @@
 // Matrices by where their elements lie: the identity, triangles and diagonals.
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <string>
@@ -32,8 +33,10 @@ Expr numbers(const Shape& shape, std::size_t axis, std::int64_t first, Where whe
 
 // `op` of the numbers of row and column, of which columns are counted from -k on: eq is the k-th diagonal.
 Expr compared(const Op* op, const Shape& shape, std::int64_t k, Where where) {
+    constexpr std::int64_t beyond_all = std::int64_t{1} << 61;  // of arrays that memory holds
     const std::size_t rank = shape.size();
-    return compose(op, {numbers(shape, rank - 2, 0, where), numbers(shape, rank - 1, -k, where)}, where).x;
+    const std::int64_t first = -std::clamp(k, -beyond_all, beyond_all);
+    return compose(op, {numbers(shape, rank - 2, 0, where), numbers(shape, rank - 1, first, where)}, where).x;
 }
 
 const Shape& matrices(const char* name, const Expr& x, Where where) {

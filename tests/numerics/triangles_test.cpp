@@ -99,3 +99,20 @@ TEST_CASE("diagonals and traces, whatever lies beside them") {
     Function f = function({x}, diagonal(x), here());
     CHECK_THROWS_AS(f(zeros({1, 3, 4})), ShapeError);
 }
+
+TEST_CASE("diagonals that are farther away than any element") {
+    const Expr x = matrix("x");
+    const Array values = ones({3, 3}), nothing = zeros({3, 3});
+    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                           most = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t far : {least, least + 1, std::int64_t{-5}}) {
+        const Results got = function({x}, {tril(x, far), triu(x, far)}, here())(values);
+        CHECK(difference(got[0], nothing) == "");
+        CHECK(difference(got[1], values) == "");
+    }
+    for (const std::int64_t far : {most, most - 1, std::int64_t{5}}) {
+        const Results got = function({x}, {tril(x, far), triu(x, far)}, here())(values);
+        CHECK(difference(got[0], values) == "");
+        CHECK(difference(got[1], nothing) == "");
+    }
+}
