@@ -71,6 +71,24 @@ void GemmScratch::drop() {
 
 namespace {
 
+// Integers wrap: a zero point that is added later may bring a sum back.
+template <class T>
+T wrapping_product(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) *
+                              static_cast<std::make_unsigned_t<T>>(b));
+    else
+        return a * b;
+}
+template <class T>
+T wrapping_sum(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                              static_cast<std::make_unsigned_t<T>>(b));
+    else
+        return a + b;
+}
+
 // oneDNN of a processor without 512-bit vectors packs no operand whose columns are side by side, so that rows
 // which lie half pages apart share few places of the cache.
 bool rows_collide(const GemmShape& s) {
@@ -190,6 +208,13 @@ class GemmProduct {
         return slices_of(s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = depth});
     }
 
+    // Elements of the result that take the memory of so many of an operand.
+    template <class Element>
+    static std::int64_t elements_of(std::int64_t count) {
+        constexpr auto own = static_cast<std::int64_t>(sizeof(T));
+        return (count * static_cast<std::int64_t>(sizeof(Element)) + own - 1) / own;
+    }
+
     // Memory of a thread: a slice that is kept nowhere, and the one that mirrors it, pieces of operands, and
     // what our own routine packs.
     void place_parts(bool stored) {
@@ -203,8 +228,8 @@ class GemmProduct {
         const std::int64_t slice = stored ? 0 : slices_.rows * slices_.columns;
         room(slice);
         mirrored_ = room(s_.symmetric ? slice : 0);
-        a_ = room(s_.made_a ? slices_.rows * s_.piece_depth * sizeof(A) / sizeof(T) : 0);
-        b_ = room(s_.made_b ? slices_.columns * s_.piece_depth * sizeof(B) / sizeof(T) : 0);
+        a_ = room(s_.made_a ? elements_of<A>(slices_.rows * s_.piece_depth) : 0);
+        b_ = room(s_.made_b ? elements_of<B>(slices_.columns * s_.piece_depth) : 0);
         const std::int64_t terms = made() ? s_.piece_depth : std::min(slices_.depth, s_.k);
         const std::int64_t packing = own_ ? product_room(slices_.rows, slices_.columns, terms) : 0;
         packs_ = packing > 0;  // not for a sum of nothing
@@ -380,7 +405,7 @@ class GemmProduct {
                     for (std::int64_t column = j; column < std::min(j + block, slice.columns); ++column) {
                         T& c = to[row * ldc + column];
                         const T turned = from[column * slices_.rows + row];
-                        c = beta == 0 ? turned : turned + beta * c;
+                        c = beta == 0 ? turned : wrapping_sum(turned, wrapping_product(beta, c));
                     }
     }
 
@@ -390,11 +415,12 @@ class GemmProduct {
             for (std::int64_t j = 0; j < slice.columns; ++j) {
                 T sum = 0;
                 for (std::int64_t p = 0; p < k; ++p)
-                    sum += T{s_.transpose_a ? a.at[p * a.row + i] : a.at[i * a.row + p]} *
-                           T{s_.transpose_b ? b.at[j * b.row + p] : b.at[p * b.row + j]};
+                    sum = wrapping_sum(
+                        sum, wrapping_product(T{s_.transpose_a ? a.at[p * a.row + i] : a.at[i * a.row + p]},
+                                              T{s_.transpose_b ? b.at[j * b.row + p] : b.at[p * b.row + j]}));
                 T& c = to[i * ldc + j];
-                const T scaled = static_cast<T>(s_.alpha) * sum;
-                c = beta == 0 ? scaled : scaled + beta * c;
+                const T scaled = wrapping_product(static_cast<T>(s_.alpha), sum);
+                c = beta == 0 ? scaled : wrapping_sum(scaled, wrapping_product(beta, c));
             }
     }
 
@@ -406,10 +432,11 @@ class GemmProduct {
             if (s_.beta == 0)
                 std::copy_n(first, slice.columns, row);
             else
-                for (std::int64_t j = 0; j < slice.columns; ++j) row[j] = beta() * row[j] + first[j];
+                for (std::int64_t j = 0; j < slice.columns; ++j)
+                    row[j] = wrapping_sum(wrapping_product(beta(), row[j]), first[j]);
             for (std::int64_t part = 1; part < slices_.of_depth; ++part) {
                 const T* from = part_at(part, slice) + i * s_.n;
-                for (std::int64_t j = 0; j < slice.columns; ++j) row[j] += from[j];
+                for (std::int64_t j = 0; j < slice.columns; ++j) row[j] = wrapping_sum(row[j], from[j]);
             }
         }
     }
