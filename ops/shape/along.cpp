@@ -81,9 +81,15 @@ Array evaluate_along(const Node& node, const std::vector<Array>& inputs) {
     });
 }
 
+// Of an axis that is not the last, what the user gave.
+const NodePtr& before_transpose(const NodePtr& node) {
+    return node->op->name == "permute" ? node->inputs[0] : node;
+}
+
 Check in_range(const Node& node, const Int& length, const std::string& from) {
-    return {node.inputs[1], 0, length,
-            with_source("a position of take_along_axis in " + from, *node.inputs[1]), node.where};
+    const NodePtr& positions = before_transpose(node.inputs[1]);
+    return {positions, 0, length, with_source("a position of take_along_axis in " + from, *positions),
+            node.where};
 }
 
 Array evaluate_put(const Node& node, const std::vector<Array>& inputs) {
@@ -139,8 +145,8 @@ const Op* take_along_axis_op() {
         .equalities = along_fits,
         .checks =
             [](const Node& node) {
-                return std::vector<Check>{
-                    in_range(node, node.inputs[0]->type.shape.back(), describe(*node.inputs[0]))};
+                return std::vector<Check>{in_range(node, node.inputs[0]->type.shape.back(),
+                                                   describe(*before_transpose(node.inputs[0])))};
             },
         .gradient = gradient_along,
         .evaluate = evaluate_along,

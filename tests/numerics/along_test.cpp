@@ -92,4 +92,8 @@ TEST_CASE("positions that there are not") {
     CHECK_THROWS_WITH(gradient(zeros({2, 4}), Array{{0, 3}, {1, 4}}),
                       Contains("a position of take_along_axis"));
     CHECK_THROWS_AS(f(zeros({2, 0}), Array{{0}, {0}}), Error);
+    // Along another axis the element and the array are those of the user.
+    Function columns = function({x, at}, take_along_axis(x, at, 0), FunctionOptions{});
+    CHECK_THROWS_WITH(columns(zeros({2, 3}), Array{{0, 0, 0}, {7, 0, 0}}),
+                      Contains("in \"x\" (float32 [x.0, x.1])") && Contains("7 at element 3"));
 }
