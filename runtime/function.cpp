@@ -368,7 +368,7 @@ void compile_optimised(Function::State& state, const Numbers& numbers) {
 }
 
 void generate_program(Function::State& state, const Numbers& numbers) {
-    if (!state.optimised) return;  // nor where a compiler has come since
+    if (!state.optimised) return;  // is interpreted, even if a compiler has come since that was decided
     const std::optional<Target> target = target_of(state);
     if (!target) return;
     take(state, generated(state, *target, numbers));

@@ -61,9 +61,9 @@ Expr prod(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Wher
 // The mean over some axes, float32 for integers and booleans. The mean of nothing is NaN.
 Expr mean(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 // The mean of the squared distances from the mean over some axes, and its root; float32 for integers and
-// booleans, of sums in float64 where float32 does not hold each of them. Of n elements the sum is divided by
-// n - ddof, as NumPy and Theano do it: 1 for the unbiased estimate. The mean is subtracted first, so that no
-// digits of large squares cancel. Of nothing NaN. The gradient of standard_deviation is 0 where it is 0.
+// booleans, computed in float64 for integers of 32 and 64 bits. Of n elements the sum is divided by n - ddof,
+// as NumPy and Theano do it: 1 for the unbiased estimate. The mean is subtracted first, so that no digits of
+// large squares cancel. Of nothing NaN. The gradient of standard_deviation is 0 where it is 0.
 // Throws as sum does, and Error for a negative ddof. Theano's var and std.
 struct VarianceOptions {
     bool keepdims = false;

@@ -14,7 +14,7 @@ namespace bitale {
 
 namespace {
 
-// Wide enough to hold each number of x.
+// In which differences of neighbouring numbers of x do not vanish: up to 2^53 for integers.
 DType type_of_numbers(DType dtype) {
     constexpr int most_bits = 16;
     if (is_float(dtype)) return bits_of(dtype) <= most_bits ? DType::float32 : dtype;
