@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/channels.h"
 #include "codegen/nest/phases.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
@@ -225,12 +226,16 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         });
     // Lanes of filters serve every place of an image, however wide the filters are.
     const bool filters_in_lanes = over_windows(nest) && filters_axis(nest);
-    if (!gathers && !vector_of_results && !filters_in_lanes &&
-        !lies_along_terms(nest, last.variable, shape_of) &&
-        !has_strided_factor(nest, last.variable, shape_of) && !asks_for_multiple(nest, last.variable) &&
-        typical(last.extent) >= lane_count &&
-        (unit_stride(nest, last.variable, shape_of) ||
-         (!is_matrix_product(nest) && short_stride(nest, last.variable, shape_of))))
+    const bool channels_in_lanes =
+        typical(last.extent) >= lane_count && has_interleaved_channels(nest, shape_of);
+    if (channels_in_lanes)
+        tree.lanes = lane_count;
+    else if (!gathers && !vector_of_results && !filters_in_lanes &&
+             !lies_along_terms(nest, last.variable, shape_of) &&
+             !has_strided_factor(nest, last.variable, shape_of) && !asks_for_multiple(nest, last.variable) &&
+             typical(last.extent) >= lane_count &&
+             (unit_stride(nest, last.variable, shape_of) ||
+              (!is_matrix_product(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
     const bool whole_rows = tree.lanes == 1 && vector_of_results && !adds_products(nest) &&
                             known(nest.parallel) && results <= results_of_whole_rows;
@@ -245,7 +250,9 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;
-        const double fewest = long_sum || gathers ? lane_length * tree.lanes : double{row_length};
+        // Channels that have lanes of their own too are as many threads as lanes of terms would be.
+        const int waiting = channels_in_lanes && vector_of_results ? 1 : tree.lanes;
+        const double fewest = long_sum || gathers ? lane_length * waiting : double{row_length};
         tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(fewest / rest)),
                          ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&

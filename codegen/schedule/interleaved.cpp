@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/nest/channels.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -14,40 +15,8 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t most_channels = 8;
-
-// The last loop over results that is one; -1: there is none.
-int channel_loop(const Nest& nest) {
-    auto i = static_cast<int>(nest.parallel.size()) - 1;
-    while (i >= 0 && !nest.parallel[static_cast<std::size_t>(i)].variable.symbol_id()) --i;
-    return i;
-}
-
-bool is_interleaved(const Member& member, const ShapeOf& shape_of) {
-    const Nest& nest = member.nest;
-    const int last = channel_loop(nest);
-    if (member.tree.lanes == 1 || gives_places(nest.combine) || nest.reduced.empty() || last < 0 ||
-        !nest.guards.empty() || !nest.lets.empty())
-        return false;
-    const Loop &channel = nest.parallel[static_cast<std::size_t>(last)], &term = nest.reduced.back();
-    const std::uint64_t c = channel.variable.symbol_id(), k = term.variable.symbol_id();
-    if (!k || !channel.extent.is_constant() || channel.extent.constant() > most_channels) return false;
-    for (const Loop& l : nest.reduced)
-        if (depends_on(l.extent, c)) return false;
-    bool any = false;
-    const bool other = any_part(nest.body, [&](const ScalarNode& s) {
-        if (s.kind == ScalarNode::Kind::index) return depends_on(s.index, c) || depends_on(s.index, k);
-        if (!s.guards.empty()) return true;
-        if (s.kind != ScalarNode::Kind::read) return false;
-        const Int offset = offset_of(s, shape_of);
-        const std::optional<Int> by_term = stride_of(offset, term.variable),
-                                 by_channel = stride_of(offset, channel.variable);
-        if (!by_term || !by_channel) return true;
-        if (by_term->is(0)) return false;
-        any = true;
-        return !by_channel->is(1) || !(*by_term == channel.extent);
-    });
-    return any && !other;
+bool in_lanes(const Member& member, const ShapeOf& shape_of) {
+    return member.tree.lanes > 1 && has_interleaved_channels(member.nest, shape_of);
 }
 
 class Interleaved {
@@ -209,13 +178,13 @@ class Interleaved {
 }  // namespace
 
 std::optional<Stmts> schedule_interleaved(const Member& member, KernelBuilder& builder) {
-    if (!is_interleaved(member, builder.shapes())) return {};
+    if (!in_lanes(member, builder.shapes())) return {};
     return Interleaved(member, builder).run();
 }
 
 std::optional<SplitReduce> split_interleaved(const Member& member, KernelBuilder& builder, int partial_place,
                                              const std::vector<Int>& to) {
-    if (!is_interleaved(member, builder.shapes())) return {};
+    if (!in_lanes(member, builder.shapes())) return {};
     Interleaved channels(member, builder);
     if (!channels.can_be_split()) return {};
     return channels.split(partial_place, to);

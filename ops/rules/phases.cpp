@@ -40,6 +40,7 @@ std::vector<Pass> passes_of(Interner& interner) {
         rule_pass(stabilize_rules(), interner),
         rule_pass(decompose_rules(), interner),
         rule_pass(specialize_rules(), interner),
+        rule_pass(separate_rules(), interner),
         {"mask-by-dropout", mask_by_dropout},
         {"join-axes", join_axes},
     };
@@ -58,7 +59,7 @@ std::set<std::string> listed_names() {
         names.insert(name_of(tag));
     const RuleSet winners = winner_rules();
     for (const RuleSet* set : {&forget_rules(), &canonicalize_rules(), &stabilize_rules(), &decompose_rules(),
-                               &specialize_rules(), &winners})
+                               &specialize_rules(), &separate_rules(), &winners})
         for (const Rule& rule : set->rules) names.insert(rule.name);
     Interner interner;
     for (const Pass& pass : passes_of(interner)) names.insert(pass.name);

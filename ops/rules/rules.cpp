@@ -63,4 +63,9 @@ const RuleSet& specialize_rules() {
     return set;
 }
 
+const RuleSet& separate_rules() {
+    static const RuleSet& set = *new RuleSet(make_set("separate", column_rules()));
+    return set;
+}
+
 }  // namespace bitale

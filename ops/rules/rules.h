@@ -11,6 +11,7 @@ const RuleSet& canonicalize_rules();  // one spelling for each computation
 const RuleSet& stabilize_rules();     // no avoidable overflow or cancellation; needs composites whole
 const RuleSet& decompose_rules();     // no composites
 const RuleSet& specialize_rules();    // what is cheaper among primitives
+const RuleSet& separate_rules();      // what is faster in two steps, which other sets put into one
 
 // Topics.
 std::vector<Rule> neutral_rules();  // x + 0, x * 1
@@ -39,6 +40,7 @@ std::vector<Rule> whole_power_rules();  // x^3 and x^4 as products, x^-1 as a qu
 std::vector<Rule> power_rules();        // products for powers with small constant exponents
 std::vector<Rule> pooling_rules();      // max_pool next to its convolution
 std::vector<Rule> order_rules();        // transposes come last
+std::vector<Rule> column_rules();       // sums over a short last axis: each column by itself first
 
 // No phase of its own: the gradient of filters behind max-pooling as a sum over windows, where `worth_it`
 // says so of the gradient over all places. Code generation knows where that is faster.

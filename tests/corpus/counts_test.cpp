@@ -170,8 +170,11 @@ constexpr const char *from_memory =
 const std::vector<OffModel> off_sectors = {
     {"logistic 600: 1.1", from_memory}, {"logistic 600: 3.1", from_memory}, {"small 8: 6.1", from_lane},
     {"small 8: 7.1", not_aligned},      {"small 8: 7.2", from_lane},        {"small 32: 8.1", not_aligned},
-    {"small 32: 8.2", from_lane},       {"keras 2: 7.1", from_lane}};
-const std::vector<OffModel> off_chain = {{"cifar 2: 6.1", four_turns}, {"keras 2: 11.1", named_waits}};
+    {"small 32: 8.2", from_lane},       {"keras 2: 7.1", from_lane},        {"mlp 20: 4.1", from_lane}};
+const std::vector<OffModel> off_chain = {{"cifar 2: 6.1", four_turns},
+                                         {"small 8: 8.1", four_turns},
+                                         {"small 32: 9.1", four_turns},
+                                         {"keras 2: 11.1", named_waits}};
 
 bool is_off(const std::vector<OffModel>& list, const std::string& launch) {
     return std::any_of(list.begin(), list.end(), [&](const OffModel& off) { return launch == off.launch; });

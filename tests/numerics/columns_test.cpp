@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "bitale/bitale.h"
 #include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -118,4 +121,46 @@ TEST_CASE("batch normalisation of channels-last images agrees on all devices, of
                             Approx((x.at(p * channels + c) - m) / scale).margin(1e-4));
         }
     }
+}
+
+TEST_CASE("sums over rows and a few columns, of which some are repeated for each row") {
+    PackedCases cases(tested_device(), 1e-5);
+    Random random(32);
+    for (const std::int64_t k : {2, 3, 7, 8, 10, 15, 17, 20, 24, 31})
+        for (const bool known : {true, false}) {
+            const std::int64_t rows = 517 + k, any = known ? rows : -1;
+            const Expr x = input(float32, {any, k}, "x"), b = input(float32, Dims{k}, "b"),
+                       image = input(uint8, {known ? 3 : -1, 24, 23, k}, "image"),
+                       wide = input(float32, {any, k + 2}, "wide"), scale = input(float32, {3, k}, "scale");
+            const std::vector<Array> values = {random_array(float32, {rows, k}, random, -1, 1),
+                                               random_array(float32, Dims{k}, random, -1, 1),
+                                               random_array(uint8, {3, 24, 23, k}, random, 0, 255),
+                                               random_array(float32, {rows, k + 2}, random, 0, 1),
+                                               random_array(float32, {3, k}, random, 0, 1)};
+            const std::vector<Expr> in{x, b, image, wide, scale};
+            const std::string what = fmt::format("{} columns of {} rows", k, known ? "known" : "any");
+            const Expr pixels = image / 255;
+            cases.add(what, in, values, mean(sqr(x - b)));
+            cases.add(what + ", gradient", in, values, grad(mean(sqr(x - b)), b));
+            cases.add(what + ", part", in, values, sum(wide[{colon, Slice{1, k + 1}}] * b));
+            cases.add(what + ", images", in, values, mean(sum(clip(pixels + b, 0, 1) * b, {3}), {1, 2}));
+            cases.add(what + ", all", in, values, sum(exp(-(pixels - b))));
+            cases.add(what + ", colours of each image", in, values,
+                      mean(abs(pixels - b) * reshape(scale, {3, 1, 1, k}), {1, 2}));
+        }
+    cases.run();
+}
+
+TEST_CASE("sums of a million short rows are as precise as those of each column") {
+    constexpr std::int64_t rows = 1 << 20, columns = 10;
+    const Expr x = matrix("x"), b = input(float32, Dims{columns}, "b");
+    Random random(33);
+    const Array values = random_array(float32, {rows, columns}, random, 0, 1),
+                shift = random_array(float32, Dims{columns}, random, 0, 1);
+    const Expr fixed = reshape(x, {x.length(0), columns});
+    double expected = 0;
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+        expected += std::pow(values.at(i) - shift.at(i % columns), 2);
+    Function f = function({x, b}, sum(sqr(fixed - b)), {.device = tested_device()});
+    CHECK(f(values, shift)[0].at(0) == Approx(expected).epsilon(1e-6));
 }

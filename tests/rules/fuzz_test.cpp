@@ -23,7 +23,7 @@ std::vector<Rule> all_rules() {
     std::vector<Rule> rules;
     std::set<std::pair<std::string, std::string>> seen;
     for (const RuleSet* set : {&forget_rules(), &canonicalize_rules(), &stabilize_rules(), &decompose_rules(),
-                               &specialize_rules()})
+                               &specialize_rules(), &separate_rules()})
         for (const Rule& rule : set->rules)
             if (seen.insert({rule.name, rule.pattern.text()}).second) rules.push_back(rule);
     for (const Rule& rule : winner_rules().rules) rules.push_back(rule);
@@ -102,9 +102,9 @@ bool may_be_a_wrong_number(const Rule& rule) {
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
 const std::set<std::string> rules_of_surroundings = {
-    "slice-part",          "reshape-round-trip",    "map-by-rows",          "slice-argsort",
-    "slice-take-along",    "stack-windows",         "map-then-transpose",   "view-then-transpose",
-    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated"};
+    "slice-part",          "reshape-round-trip",    "map-by-rows",           "slice-argsort",
+    "slice-take-along",    "stack-windows",         "map-then-transpose",    "view-then-transpose",
+    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated", "sum-columns-first"};
 
 using AxisList = std::vector<std::int64_t>;
 
@@ -180,6 +180,7 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
     };
     if (rule.ends_with("-then-transpose") || rule == "transpose-of-repeated")
         return of_transposed(rule, random, leaf);
+    if (rule == "sum-columns-first") return fuzz::sum_of_columns(random, leaf);
     if (rule == "slice-part") {
         Nodes parts;
         const auto axis = random.between(0, 1);
@@ -296,7 +297,8 @@ TEST_CASE("every rule agrees with the oracle") { fuzz_all(60, 20'000, 1); }
 TEST_CASE("every rule agrees with the oracle, at length", "[slow]") { fuzz_all(2'000, 400'000, 1'000'000); }
 
 TEST_CASE("rules have names of their own") {
-    for (const RuleSet* set : {&canonicalize_rules(), &specialize_rules(), &stabilize_rules()}) {
+    for (const RuleSet* set :
+         {&canonicalize_rules(), &specialize_rules(), &separate_rules(), &stabilize_rules()}) {
         std::set<std::string> names;
         for (const Rule& rule : set->rules)
             if (rule.name != "constant-fold") CHECK(names.insert(rule.name).second);

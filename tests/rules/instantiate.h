@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <random>
@@ -12,6 +13,7 @@
 
 #include "graph/rewrite/pattern.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/shape/slice.h"
 #include "ops/shape/view.h"
 
 namespace bitale::fuzz {
@@ -502,5 +504,25 @@ class Instantiator {
     std::vector<std::pair<NodePtr, std::int64_t>> leaves_;
     std::map<const PatternNode*, NodePtr> bound_;
 };
+
+// The sum of many rows of a few columns, of which some are repeated for each row or are part of longer ones.
+inline NodePtr sum_of_columns(Instantiator& random, const std::function<NodePtr(Shape)>& leaf) {
+    const std::int64_t rows = random.between(512, 540), columns = random.between(2, 5);
+    Shape shape{Int(rows), Int(columns)};
+    std::vector<std::int64_t> axes{0, 1};
+    if (random.chance(2)) {
+        shape.insert(shape.begin(), Int(2));
+        axes = random.chance(2) ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2};
+    }
+    Shape longer = shape;
+    longer.back() = columns + 1;
+    const int last = static_cast<int>(shape.size()) - 1;
+    const NodePtr part = make_slice(leaf(longer), last, random.between(0, 1), columns, 1, {});
+    const NodePtr repeated = make_expand(leaf(Shape{Int(columns)}), shape, {});
+    const NodePtr terms = random.chance(3) ? part
+                                           : make_node(find_op(random.chance(2) ? "sub" : "mul"),
+                                                       {random.chance(2) ? leaf(shape) : part, repeated});
+    return make_node(find_op("sum"), {terms}, {{"axes", axes}});
+}
 
 }  // namespace bitale::fuzz

@@ -103,3 +103,24 @@ TEST_CASE("the gradient of dropout behind a relu reads its result") {
     CHECK_THAT(optimized(grad(deep, z)), !ContainsSubstring("gt(dot("));
     CHECK_THAT(optimized(grad(sum(sqr(dropout(tanh(z), 0.5, stream))), z)), !ContainsSubstring("gt("));
 }
+
+TEST_CASE("a sum over rows and few columns sums each column first where both axes stay apart") {
+    const auto rows = [](std::int64_t n, std::int64_t columns) { return input(float32, {n, columns}, "x"); };
+    const auto columns = [](std::int64_t n) { return input(float32, Dims{n}, "b"); };
+    const std::string apart = "sum(sum(sqr(sub(x, expand(b)))))", whole = "sum(sqr(sub(x, expand(b))))";
+    CHECK(optimized(sum(sqr(rows(-1, 10) - columns(10)))) == apart);
+    CHECK(optimized(sum(sqr(rows(600, 31) - columns(31)))) == apart);
+    CHECK(optimized(sum(sqr(rows(-1, 16) - columns(16)))) == whole);
+    CHECK(optimized(sum(sqr(rows(-1, 32) - columns(32)))) == whole);
+    CHECK(optimized(sum(sqr(rows(500, 10) - columns(10)))) == whole);  // too few
+    CHECK(optimized(sum(sqr(rows(-1, 10)))) == "sum(sqr(x))");         // one axis in memory
+    const Expr three = input(float32, {-1, 8, 9, 3}, "x");
+    CHECK(optimized(sum(sqr(three - columns(3)), {1, 2, 3})) == whole);  // few pixels
+    const Expr images = input(float32, {-1, 80, 90, 3}, "x");
+    CHECK(optimized(sum(sqr(images - columns(3)), {1, 2, 3})) == apart);
+    CHECK(optimized(sum(sqr(images - columns(3)), {1, 3})) == whole);
+    CHECK(optimized(sum(rows(-1, 20)[{colon, Slice{0, 10}}])) == "sum(sum(slice(x)))");
+    const Expr x = input(float32, {600, 1, 700, 3}, "x"), w = input(float32, {500, 1, 3}, "w");
+    CHECK(optimized(sum(x * w, {2, 3})) == "sum(mul(expand(x), expand(w)))");  // a product of matrices
+    CHECK(optimized(max(rows(-1, 10) - columns(10))) == "max(sub(x, expand(b)))");
+}
