@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "codegen/nest/access.h"
@@ -250,6 +251,26 @@ bool is_joined_for_products(const Values& values, int number) {
     return parts.guarded >= 2 && !parts.narrow && is_read_whole(values, number, number);
 }
 
+// A view of an argument whose neighbours lie apart in memory along every axis, as filters that are cut out of
+// an array with the taps last do, and of which a product reads the whole for each of its rows: lanes would
+// load each element by itself, for each row again.
+bool is_scattered_factor(const Values& values, int number) {
+    const Value& value = at(values, number);
+    if (!is_view(value) || value.shape.size() < 2 || !is_view_of_given(values, number)) return false;
+    const std::vector<int>& users = value.users;
+    if (std::none_of(users.begin(), users.end(),
+                     [&](int user) { return reads_whole_for_each_row(values, number, at(values, user)); }))
+        return false;
+    const Nest view = compose(value.nest, [&](int operand) -> const Nest* {
+        return is_view(at(values, operand)) ? &at(values, operand).nest : nullptr;
+    });
+    const Int offset = offset_of(*view.body, values.shapes());
+    return std::none_of(view.parallel.begin(), view.parallel.end(), [&](const Loop& l) {
+        const std::optional<Int> step = stride_of(offset, l.variable);
+        return !l.extent.is(1) && step && (step->is(1) || step->is(0));
+    });
+}
+
 }  // namespace
 
 const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target) {
@@ -262,6 +283,8 @@ const char* why_stored_for_vectors(const Values& values, int number, double time
             readers >= (times >= twice ? 1 : many_readers))
             return "padded or put together, and read in rows of another length";
     if (times < often) return nullptr;
+    if (is_scattered_factor(values, number))
+        return "not contiguous along any axis, and read whole for each row of a product";
     if (is_joined_for_products(values, number))
         return "put together from parts, and read whole for each row of a product";
     if (!is_read_by_many_maps(values, number)) return nullptr;

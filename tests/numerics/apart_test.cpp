@@ -148,3 +148,43 @@ TEST_CASE("rows of twelve that one task computes and reduces are read apart in i
     }
     cases.run();
 }
+
+TEST_CASE("products with filters that are cut out of an array of all layers, whose taps lie last") {
+    constexpr double sums_that_cancel = 1e-4;
+    PackedCases cases(tested_device(), sums_that_cancel);
+    Random random(31);
+    for (const std::int64_t columns : {1, 5, 16, 33})
+        for (const bool known : {true, false}) {
+            const std::int64_t rows = 70, inner = 9, taps = 2;
+            const Expr c = input(float32, {known ? rows : -1, inner * taps}, "c"),
+                       all = input(float32, {3, columns, inner, taps}, "all");
+            const std::vector<Array> values = {
+                random_array(float32, {rows, inner * taps}, random, -1, 1),
+                random_array(float32, {3, columns, inner, taps}, random, -1, 1)};
+            const std::vector<Expr> in{c, all};
+            const std::string what =
+                std::to_string(columns) + (known ? " columns, known rows" : " columns, any rows");
+            for (const std::int64_t layer : {0, 2}) {
+                const Expr by_taps = reshape(transpose(all[layer], {2, 1, 0}), {inner * taps, columns}),
+                           by_filters = reshape(transpose(all[layer], {1, 2, 0}), {inner * taps, columns}),
+                           every = all[{layer, colon, colon, 0}];
+                const Expr y = tanh(dot(c, by_taps)), z = dot(c, by_filters);
+                cases.add(what, in, values, y * sigmoid(z));
+                cases.add(what + ", gradient", in, values, grad(sum(y * sqr(z)), all));
+                cases.add(what + ", one tap", in, values, dot(c[{colon, Slice{0, inner}}], transpose(every)));
+            }
+        }
+    cases.run();
+}
+
+TEST_CASE("a factor that lies apart along every axis is stored once, in order, for its product") {
+    const Expr c = input(float32, {512, 64}, "c"), all = input(float32, {6, 32, 32, 2}, "all");
+    const Expr factor = reshape(transpose(all[5], {2, 1, 0}), {64, 32});
+    const Function f = function({c, all}, dot(c, factor), {.device = "cpu"});
+    const char* const stored = "not contiguous along any axis, and read whole for each row of a product";
+    CHECK(f.report(Detail::complete).find(stored) != std::string::npos);
+    // Along its first axis this view lies in order: a copy for lanes, or a library, reads it so.
+    const Expr turned = transpose(reshape(all[5], {32, 64}));
+    const Function g = function({c, all}, dot(c, turned), {.device = "cpu"});
+    CHECK(g.report(Detail::complete).find(stored) == std::string::npos);
+}
