@@ -590,11 +590,4 @@ class Lanes {
 
 Stmts schedule_map(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
 
-std::int64_t rows_of_tiles(const Nest& nest, const ShapeOf& shape_of) {
-    constexpr std::int64_t few = 2 * tile;
-    if (nest.combine != Combine::none || nest.parallel.size() < 2) return 0;
-    const Loop& first = nest.parallel.front();
-    return first.extent.range().high >= fewest_lanes && unit_stride(nest, first.variable, shape_of) ? few : 0;
-}
-
 }  // namespace bitale

@@ -10,7 +10,4 @@ namespace bitale {
 
 Stmts schedule_map(const Member& member, KernelBuilder& builder);
 
-// Rows of the first axis that a task should have, because some read runs along it: 0 if none does.
-std::int64_t rows_of_tiles(const Nest& nest, const ShapeOf& shape_of);
-
 }  // namespace bitale

@@ -73,6 +73,25 @@ bool is_run_of_results(const Nest& nest, const ReductionTree& tree, const ShapeO
            vector_loop(nest, shape_of) == last;
 }
 
+// Rows that a map passes through tiles, because some read runs along them: 0 if none does. A number for each
+// row is no such read.
+std::int64_t rows_of_tiles(const Nest& nest, const ShapeOf& shape_of) {
+    constexpr std::int64_t fewest_lanes = 8, two_tiles = 32;
+    if (nest.combine != Combine::none || nest.parallel.size() < 2) return 0;
+    const Loop& first = nest.parallel.front();
+    if (first.extent.range().high < fewest_lanes || !unit_stride(nest, first.variable, shape_of)) return 0;
+    bool across = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const Int offset = offset_of(s, shape_of);
+        const std::optional<Int> step = stride_of(offset, first.variable);
+        across = across || (step && step->is(1) &&
+                            std::any_of(nest.parallel.begin() + 1, nest.parallel.end(), [&](const Loop& l) {
+                                return l.variable.symbol_id() && depends_on(offset, l.variable.symbol_id());
+                            }));
+    });
+    return across ? two_tiles : 0;
+}
+
 std::int64_t rows_of_maps(const Group& group, const SegmentContext& context, double inner) {
     const double most = inner > 0 ? static_cast<double>(pointwise_block) / inner : 1;
     std::int64_t rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(most));

@@ -223,3 +223,31 @@ GRAPH(rows_in_order_of_others) {
     b.output(y, "in order");
     b.output(grad(sum(y * keys), x), "gradient");
 }
+
+// Brightness, contrast and saturation of images whose colours lie side by side, then planes.
+GRAPH(colour_jitter) {
+    const std::int64_t n = b.size(32, 17);
+    const Expr x = b.bytes({n, b.size(96, 7), b.size(128, 9), 3}, "x"),
+               factors = b.floats({3, n}, "factors", {0.8, 1.2}),
+               weights = b.floats({3}, "weights", {0.1, 0.5}), middle = b.floats({3}, "middle", {0.4, 0.5});
+    const auto factor = [&](int k) { return reshape(factors[k], {n, 1, 1, 1}); };
+    Expr v = clip(cast(x, float32) / 255 * factor(0), 0, 1);
+    const Expr grey = reshape(mean(sum(v * weights, 3), {1, 2}), {n, 1, 1, 1});
+    v = clip((v - grey) * factor(1) + grey, 0, 1);
+    const Expr greys = sum(v * weights, 3, {.keepdims = true});
+    v = clip((v - greys) * factor(2) + greys, 0, 1);
+    b.output(transpose((v - middle) / 0.25F, {0, 3, 1, 2}), "planes");
+    b.output(mean(sqr(v - middle)), "spread");
+}
+
+// A gated layer of a stack whose filters lie in one array, taps last.
+GRAPH(gated_layer_of_stack) {
+    const std::int64_t channels = b.size(32, 5);
+    const Expr c = b.floats({b.size(8, 2), b.size(512, 9), 2 * channels}, "c", {-1, 1});
+    const Shared filters = b.variable({4, channels, channels, 2}, "filters"),
+                 gates = b.variable({4, channels, channels, 2}, "gates");
+    const auto product = [&](const Expr& w) {
+        return dot(c, reshape(transpose(w[3], {2, 1, 0}), {2 * channels, channels}));
+    };
+    b.output(tanh(product(filters)) * sigmoid(product(gates)), "gated");
+}
