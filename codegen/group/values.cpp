@@ -468,9 +468,9 @@ class Decider {
                 // A scalar is computed once, outside the loops over its reader's points; what is much smaller
                 // than its reader and costs much will be stored.
                 const bool scalar = operand.node->type.rank() == 0 && value.node->type.rank() > 0;
-                const bool smaller =
-                    cost[s.operand.value()] >= expensive && !generated_[s.operand.value()] &&
-                    2 * typical_count(operand.nest.parallel) <= typical_count(value.nest.parallel);
+                const bool smaller = cost[s.operand.value()] >= expensive && !generated_[s.operand.value()] &&
+                                     2 * typical_count(operand.nest.parallel) <=
+                                         share_of_points(value.nest, s) * typical_count(value.nest.parallel);
                 if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar && !smaller)
                     cost[i] += cost[s.operand.value()];
             });

@@ -203,6 +203,31 @@ bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest) {
            typical(nest.parallel.back().extent) < narrow * static_cast<double>(pieces.size());
 }
 
+std::size_t axis_of_tasks(const Nest& part) {
+    constexpr double enough = 16;
+    std::size_t best = 0;
+    for (std::size_t d = 0; d < part.parallel.size(); ++d) {
+        const double extent = typical(part.parallel[d].extent);
+        if (extent > typical(part.parallel[best].extent)) best = d;
+        if (extent >= enough) return d;
+    }
+    return best;
+}
+
+Nest with_axis_first(const Nest& part, std::size_t axis) {
+    Nest r = part;
+    std::rotate(r.parallel.begin(), r.parallel.begin() + static_cast<std::ptrdiff_t>(axis),
+                r.parallel.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+    return r;
+}
+
+std::vector<Int> put_back(const std::vector<Int>& at, std::size_t axis, const std::vector<Int>& starts) {
+    std::vector<Int> r = at;
+    std::rotate(r.begin(), r.begin() + 1, r.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+    for (std::size_t d = 0; d < r.size(); ++d) r[d] = r[d] + starts[d];
+    return r;
+}
+
 std::vector<Piece> separate_pieces_of(const Nest& nest) {
     std::vector<Piece> pieces = pieces_of(nest);
     if (pieces.empty() || are_narrow(pieces, nest) || computes_one_function(pieces, nest)) return {};

@@ -20,6 +20,12 @@ struct Piece {
 
 // Of a map whose guards cut one axis into parts, one after another; nothing where they do not.
 std::vector<Piece> pieces_of(const Nest& nest);
+// The axis of which each task of a part has some rows: the first one that is long enough for many cores, or
+// the longest one.
+std::size_t axis_of_tasks(const Nest& part);
+Nest with_axis_first(const Nest& part, std::size_t axis);
+// Indices over the loops of such a nest as those of the whole, in its order.
+std::vector<Int> put_back(const std::vector<Int>& at, std::size_t axis, const std::vector<Int>& starts);
 // Whether they are many parts of few elements along the last axis, as columns side by side are: lanes run
 // along another axis then, and one task writes all of a row, part after part.
 bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest);

@@ -115,16 +115,16 @@ class SegmentScheduler {
     // A part of a map's results, by where it lies along each axis.
     Segment part_segment(int v, const Nest& part, const std::vector<Int>& starts) {
         builder_.begin_segment();
-        const std::vector<Loop>& loops = part.parallel;
-        block_ = rows_of_map(part, context_.values.shapes());
+        const std::size_t axis = axis_of_tasks(part);
+        const Nest turned = with_axis_first(part, axis);
+        block_ = rows_of_map(turned, context_.values.shapes());
         Segment segment;
         segment.title = title_;
-        segment.tasks = ceildiv(loops[0].extent, block_);
+        segment.tasks = ceildiv(turned.parallel[0].extent, block_);
         segment.task = task_ = bounded("task", segment.tasks);
-        const Nest nest = rows().cut(part);
+        const Nest nest = rows().cut(turned);
         Member member = finish_member(v, with_places(nest), nest.parallel);
-        for (Destination& d : member.destinations)
-            for (std::size_t i = 0; i < starts.size(); ++i) d.at[i] = d.at[i] + starts[i];
+        for (Destination& d : member.destinations) d.at = put_back(d.at, axis, starts);
         segment.body = {comment_of(*value(v).node)};
         append(segment.body, schedule_pointwise(member, context_.target, builder_));
         return segment;

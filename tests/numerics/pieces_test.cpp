@@ -265,3 +265,24 @@ TEST_CASE("stacks of parts that share values and read rolled planes") {
     INFO(report);
     CHECK(report.find("64 of 193 of the second") == std::string::npos);
 }
+
+TEST_CASE("few parts one after another, each with many rows") {
+    Random random(19);
+    // Tasks have rows of the second or the last axis.
+    for (const Dims& shape : {Dims{1, 70, 33}, Dims{2, 40, 21}, Dims{3, 1, 3000}, Dims{1, 5, 4}}) {
+        const Expr a = input(float32, shape, "a"), b = input(float32, shape, "b");
+        const Expr both = concatenate({sqr(a) - b / 3, a * b + 1}, 0);
+        const Expr planes = expand_dims(both, 1);
+        const Expr filters =
+            expand_dims(expand_dims(constant(Array{{1.F, 2.F, 1.F}, {2.F, 0.F, 2.F}}), 0), 0);
+        OnTwoDevices devices({a, b},
+                             {{"parts", both, {.absolute = 1e-6, .relative = 1e-6}},
+                              {"turned", transpose(both, {0, 2, 1}), {.absolute = 1e-6, .relative = 1e-6}},
+                              {"filtered",
+                               conv2d(planes, filters, {.border_mode = half}),
+                               {.absolute = 1e-5, .relative = 1e-5}}});
+        INFO(text_of(shape));
+        CHECK(devices({random_array(float32, shape, random, -1, 1),
+                       random_array(float32, shape, random, -1, 1)}) == "");
+    }
+}
