@@ -207,14 +207,18 @@ class Scheduler {
             const std::vector<Int> at{Int(static_cast<std::int64_t>(i)), lane_};
             const Scalar value = place_read(dtype, acc, at),
                          before = substitute(place_read(dtype, stored_.place, stored_.at), here);
-            start.push_back(set(acc, at, use_ == TileUse::continued ? before : scalar_integer(dtype, 0)));
+            // Behind the last results lie those of another task.
+            const bool continued = use_ == TileUse::continued;
+            const Stmt first = set(acc, at, continued ? before : scalar_integer(dtype, 0));
+            start.push_back(lanes(lane_, continued ? results[i].lanes : plan_.width, plan_.width, {first}));
             sum.push_back(accumulate(acc, at, Combine::sum, substitute(nest_.body, here), true));
             const Stmt store = use_ == TileUse::added
                                    ? accumulate(stored_.place, stored_.at, Combine::sum, value)
                                    : set(stored_.place, stored_.at, value);
             stop.push_back(lanes(lane_, results[i].lanes, plan_.width, substitute(Stmts{store}, here)));
         }
-        Stmts all{declare(acc), lanes(lane_, plan_.width, plan_.width, std::move(start))};
+        Stmts all{declare(acc)};
+        append(all, std::move(start));
         append(all, loops.nest(nest_.reduced, [&](LoopBuilder& inner) {
             return inner.guarded({lanes(lane_, plan_.width, plan_.width, sum)});
         }));
