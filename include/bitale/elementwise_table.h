@@ -96,7 +96,7 @@ BITALE_UNARY(log1p, floating, "b_log1p(a)", std::log1p(a), g / (a + 1), 25, zero
 BITALE_UNARY(sqrt, floating, "b_sqrt(a)", std::sqrt(a), g * 0.5 / y, 6, zero_to_zero | non_decreasing, 0.2, 4)
 
 // The cube root, with the sign of a. The derivative at 0 is infinite.
-BITALE_UNARY(cbrt, floating, "b_cbrt(a)", std::cbrt(a), g / (y * y * 3), 30, zero_to_zero | non_decreasing, 0.2,
+BITALE_UNARY(cbrt, floating, "b_cbrt(a)", reference::cbrt(a), g / (y * y * 3), 30, zero_to_zero | non_decreasing, 0.2,
              4)
 
 // ---- Trigonometry -----------------------------------------------------------------------------------------

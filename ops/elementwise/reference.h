@@ -141,6 +141,11 @@ template <std::floating_point T>
 T log1mexp(T a) {
     return a > -std::numbers::ln2_v<T> ? std::log(-std::expm1(a)) : std::log1p(-std::exp(a));
 }
+// C libraries are off by up to 4 units in the last place of float64.
+template <std::floating_point T>
+T cbrt(T x) {
+    return static_cast<T>(std::cbrt(static_cast<long double>(x)));
+}
 template <std::floating_point T>
 T logcosh(T x) {
     const T a = std::fabs(x), u = std::expm1(-a);
