@@ -72,6 +72,7 @@ std::string reason_of_reduction(const Value& value) {
 
 std::string reason_of_saved(const Node& node) {
     if (node.op == transposed_copy_op()) return "a transposed copy, for vector lanes";
+    if (node.op == repeated_copy_op()) return "repeated along one axis of two, for vector lanes along both";
     const DType dtype = node.type.dtype;
     return dtype == DType::boolean ? "a condition, saved for gradients in a byte"
                                    : "saved for gradients as " + std::string(name_of(dtype));
@@ -302,7 +303,8 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            const bool saved = value.node->op->is_stored;
+            const bool saved =
+                value.node->op->is_stored && (value.node->op != repeated_copy_op() || target_.has_vectors());
             if (value.required || value.packed || value.searched || value.feeds_product || saved ||
                 is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;

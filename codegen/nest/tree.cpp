@@ -32,13 +32,22 @@ constexpr double fewest_images = 2, short_sum = 64, many_filters = 1 << 22;
 constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
 constexpr std::int64_t worth_groups = 256;  // iterations
-constexpr double many_rows = 64;
-// Between them, results run side by side where a reduction is cut into chunks.
-constexpr double fewest_side_by_side = 4, most_side_by_side = many_rows;
+constexpr double many_rows = 64, fewest_side_by_side = 4;
 constexpr std::int64_t row_length = 1024;
 
 bool known(const std::vector<Loop>& results) {
     return std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
+}
+
+// The last results of a chunk that are written out side by side, each with its own chain of additions.
+double results_side_by_side(const Nest& nest) {
+    constexpr std::int64_t most = 12;
+    std::int64_t count = 1;
+    for (auto l = nest.parallel.rbegin(); l != nest.parallel.rend(); ++l) {
+        if (!l->extent.is_constant() || count * l->extent.constant() > most) break;
+        count *= l->extent.constant();
+    }
+    return static_cast<double>(count);
 }
 
 // Partial results of a chunk are scratch, so their number must be known.
@@ -169,6 +178,42 @@ bool lies_along_terms(const Nest& nest, const Int& term, const ShapeOf& shape_of
 
 }  // namespace
 
+namespace {
+
+// Loops of which only the last one is long enough to be cut into chunks for many cores, as that over the
+// places of a plane is within one over colours.
+bool is_cut_last(const Nest& nest) {
+    const Int& last = nest.reduced.back().extent;
+    double before = 1;
+    for (std::size_t i = 0; i + 1 < nest.reduced.size(); ++i) {
+        if (!nest.reduced[i].extent.is_constant()) return false;
+        before *= static_cast<double>(nest.reduced[i].extent.constant());
+    }
+    return before < lane_count && last.is_constant() && last.constant() >= 2 * row_length &&
+           nest.guards.empty() && static_cast<double>(last.constant()) * before >= always_split &&
+           !is_matrix_product(nest) && !over_windows(nest) && !over_images(nest);
+}
+
+// The loop of which chunks have some iterations each, where the first one is too short for many of them.
+Nest longest_first(const Nest& nest) {
+    constexpr std::size_t fewest_loops = 3;
+    if (nest.reduced.size() < fewest_loops || !nest.guards.empty() || is_matrix_product(nest) ||
+        over_windows(nest) || over_images(nest))
+        return nest;
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i + 1 < nest.reduced.size(); ++i) {
+        const Int &extent = nest.reduced[i].extent, &most = nest.reduced[longest].extent;
+        if (!extent.is_constant()) return nest;
+        if (extent.constant() > most.constant()) longest = i;
+    }
+    if (longest == 0 || nest.reduced[0].extent.constant() >= lane_count) return nest;
+    Nest r = nest;
+    std::swap(r.reduced[0], r.reduced[longest]);
+    return r;
+}
+
+}  // namespace
+
 bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
     return tree.split && !tree.by_rows && tree.lanes > 1 && !nest.parallel.empty() &&
            typical(nest.parallel[0].extent) >= many_rows;
@@ -192,15 +237,18 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.size() != 1 ||
-        sums_runs(nest) || is_prefix(nest) || adds_at_places(nest))
+    if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.empty() ||
+        sums_runs(nest) || is_prefix(nest) || adds_at_places(nest) || !few(nest.parallel))
         return nest;
-    const Loop whole = nest.reduced[0];
-    if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
+    const Loop whole = nest.reduced.back();
+    const bool alone = nest.reduced.size() == 1;
+    if (!alone && !is_cut_last(nest)) return longest_first(nest);
+    if (alone && whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
     const Int inside = Int::symbol("inside", {0, row_length - 1});
     Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * row_length + inside}});
-    r.reduced = {rows, {inside, min(row_length, whole.extent - rows.variable * row_length)}};
+    r.reduced.back() = {inside, min(row_length, whole.extent - rows.variable * row_length)};
+    r.reduced.insert(r.reduced.begin(), rows);
     return r;
 }
 
@@ -265,8 +313,18 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
     }
-    const bool side_by_side = tree.split && results >= fewest_side_by_side && results < most_side_by_side;
-    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= double{worth_groups})
+    // A few channels wait for nothing: each lane has as many sums.
+    constexpr std::int64_t few_channels = 4;
+    const bool of_channels =
+        channels_in_lanes &&
+        nest.parallel[static_cast<std::size_t>(channel_loop(nest))].extent.constant() >= few_channels;
+    // Additions of integers wait for nothing.
+    const bool integers_alone =
+        !is_float(nest.accumulator) && results >= fewest_side_by_side && results < many_rows;
+    const bool side_by_side =
+        tree.split && (integers_alone || results_side_by_side(nest) >= fewest_side_by_side);
+    if (tree.lanes > 1 && !side_by_side && !of_channels && !tree.by_rows &&
+        typical(last.extent) >= double{worth_groups})
         tree.groups = group_count;
     return tree;
 }

@@ -79,13 +79,17 @@ class Interleaved {
         return loop(channel_.variable, 0, channel_.extent, Binding::simd, std::move(body));
     }
 
-    bool varies_in_sum(const Scalar& s) const {
-        return std::any_of(nest_.reduced.begin(), nest_.reduced.end(), [&](const Loop& l) {
-            return l.variable.symbol_id() && depends_on(s, l.variable.symbol_id());
-        });
+    bool varies_with(const Scalar& s, const Loop& l) const {
+        return l.variable.symbol_id() && depends_on(s, l.variable.symbol_id());
     }
 
-    // What is the same for all terms is computed once, for each lane.
+    bool varies_outside(const Scalar& s) const {
+        return std::any_of(nest_.reduced.begin(), nest_.reduced.end() - 1,
+                           [&](const Loop& l) { return varies_with(s, l); });
+    }
+
+    // What is the same for all terms is computed once, for each lane; what is the same for those of the last
+    // loop, before each run of that.
     void repeat_channels() {
         const Int term = Int::symbol("term", {0, parts_ - 1});
         std::map<const ScalarNode*, Scalar> done;
@@ -93,12 +97,13 @@ class Interleaved {
             if (!s) return s;
             Scalar& r = done[s.get()];
             if (r) return r;
-            if (depends_on(s, channel_.variable.symbol_id()) && !varies_in_sum(s)) {
+            if (depends_on(s, channel_.variable.symbol_id()) && !varies_with(s, nest_.reduced.back())) {
                 const int copy = builder_.scratch(Place::Scope::local, s->dtype, {Int(width_)});
                 const Int lane = term * channel_.extent + channel_.variable;
                 before_.push_back(declare(copy));
-                before_.push_back(
-                    loop(term, 0, parts_, Binding::serial, {over_channels({set(copy, {lane}, s)})}));
+                (varies_outside(s) ? before_run_ : before_)
+                    .push_back(
+                        loop(term, 0, parts_, Binding::serial, {over_channels({set(copy, {lane}, s)})}));
                 for (const Loop& l : outer_)
                     in_chunk_ =
                         in_chunk_ && !(l.variable.symbol_id() && depends_on(s, l.variable.symbol_id()));
@@ -139,7 +144,7 @@ class Interleaved {
             return loop(lane_, 0, count * channels, Binding::simd,
                         {accumulate(sums_, at(lane_), nest_.combine, value, fused)});
         };
-        Stmts body;
+        Stmts body = before_run_;
         if (whole.is(parts_))
             body.push_back(terms(0, parts_));
         else if (!whole.is(0))
@@ -170,6 +175,7 @@ class Interleaved {
     const DType dtype_;
     Scalar body_;
     Stmts before_;           // copies of what is the same for all terms
+    Stmts before_run_;       // of what is the same for those of the last loop
     bool in_chunk_ = true;   // and for all results outside of the channels
     std::vector<Int> at_{};  // of the partial results: the loops outside
     int sums_ = -1;

@@ -263,9 +263,9 @@ SideBySide few_side_by_side(const Member& member) {
 Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (std::optional<Stmts> rows = schedule_shared_lanes(member, target, builder)) return *std::move(rows);
+    if (std::optional<Stmts> channels = schedule_interleaved(member, builder)) return *std::move(channels);
     if (std::optional<Stmts> rows = schedule_short_rows(member, builder, TileUse::fresh))
         return *std::move(rows);
-    if (std::optional<Stmts> channels = schedule_interleaved(member, builder)) return *std::move(channels);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
     if (v < 0) {
         LoopBuilder loops(nest);

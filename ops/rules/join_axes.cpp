@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,7 +42,7 @@ bool contains(const AxisList& axes, std::size_t axis) {
     return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
 }
 
-// Whether its two last axes stay, behind another one that does not, the last of them short.
+// Whether its two last axes stay, behind another one that does not, or go, and the last of them is short.
 bool gains(const NodePtr& node) {
     constexpr std::int64_t is_long = 64;
     if (!reduces(node) && !scans(node)) return false;
@@ -48,9 +50,27 @@ bool gains(const NodePtr& node) {
                                         : AxisList{node->attributes.get<std::int64_t>("axis")};
     const Shape& shape = node->inputs[0]->type.shape;
     const std::size_t rank = shape.size();
-    if (rank < 3 || contains(axes, rank - 1) || contains(axes, rank - 2) || axes.empty()) return false;
+    if (rank < 3 || axes.empty() || contains(axes, rank - 1) != contains(axes, rank - 2)) return false;
     const Int& last = shape.back();
     return !last.is_constant() || (last.constant() < is_long && !last.is(1));
+}
+
+// Whether x, repeated to the shape, has a single axis of the last two: a copy with both of them walks as the
+// shape does. Axes before them that x has would leave nothing to repeat.
+bool may_be_copied(const Shape& shape, const NodePtr& x) {
+    const Shape& own = x->type.shape;
+    const std::size_t rank = shape.size(), missing = rank - own.size(), last_two = rank - 2;
+    const auto has = [&](std::size_t d) { return d >= missing && !own[d - missing].is(1); };
+    for (std::size_t d = 0; d < last_two; ++d)
+        if (has(d)) return false;
+    return has(last_two) != has(last_two + 1) && may_join_by_copies(shape);
+}
+
+bool repeats_for_copy(const NodePtr& node) {
+    return (node->op->kind == OpKind::map || node->op == expand_op()) && node->type.rank() > 2 &&
+           std::any_of(node->inputs.begin(), node->inputs.end(), [&](const NodePtr& x) {
+               return x->type.rank() > 0 && may_be_copied(node->type.shape, x);
+           });
 }
 
 // Sets of pairs of neighbouring axes, of which all are joined or none.
@@ -185,9 +205,15 @@ class Joiner {
         const auto repeats = [&](std::size_t d) {
             return d < missing || (shape[d - missing].is(1) && !node.type.shape[d].is(1));
         };
+        const bool copied = rank > 2 && may_be_copied(node.type.shape, x);
         for (std::size_t d = 0; d + 1 < rank; ++d) {
             const bool has_both = d >= missing;
-            if (repeats(d) != repeats(d + 1)) {
+            if (d + 2 == rank && copied) {
+                pairs_.want(pair(node, d));
+                if (!has_views(x)) refuse_all(*x);
+            } else if (d + 3 == rank && copied) {
+                pairs_.refuse(pair(node, d));  // the copy has the second axis alone
+            } else if (repeats(d) != repeats(d + 1)) {
                 pairs_.refuse(pair(node, d));
                 if (has_both) refuse_operand(x, d - missing);
             } else if (has_both) {
@@ -212,8 +238,14 @@ class Joiner {
         } else if (node->op == reshape_op()) {
             along_reshape(*node);
         } else if (reduces(node)) {
-            follow(*node, node->inputs[0], axes_of_reduction(*node));
-            if (gains(node)) pairs_.want(pair(*node, rank - 2));
+            const NodePtr& x = node->inputs[0];
+            const std::size_t last = x->type.shape.size() - 1;
+            follow(*node, x, axes_of_reduction(*node));
+            if (!gains(node)) return;
+            if (!contains(*axes_over(*node), last))
+                pairs_.want(pair(*node, rank - 2));
+            else if (!is_leaf(*x))
+                pairs_.want(pair(*x, last - 1));
         } else if (scans(node)) {
             const auto axis = node->attributes.get<std::int64_t>("axis");
             for (const NodePtr& x : node->inputs) follow(*node, x, same_axes(rank));
@@ -318,6 +350,23 @@ class Joiner {
         return operand(x, joined_axes(node, x, from));
     }
 
+    // An operand that is repeated to the node's axes.
+    NodePtr repeated_operand(const Node& node, const NodePtr& x, const std::vector<bool>& joined) {
+        if (x->type.rank() == 0) return now_.at(x.get());
+        const Shape& shape = node.type.shape;
+        const std::size_t rank = shape.size();
+        if (rank < 3 || !joined[rank - 2] || !may_be_copied(shape, x))
+            return operand(node, x, repeated_from(*x, shape));
+        Shape both(rank, Int(1));
+        both[rank - 2] = shape[rank - 2];
+        both[rank - 1] = shape[rank - 1];
+        NodePtr& copy = copies_[x.get()][text_of(both)];
+        if (!copy)
+            copy = make_repeated_copy(operand(x, std::vector<bool>(x->type.shape.size(), false)), both,
+                                      x->where);
+        return make_reshape(copy, joined_shape(both, joined), x->where);
+    }
+
     NodePtr made(const NodePtr& node) {
         if (is_leaf(*node)) return node;
         const std::vector<bool> joined = joined_axes(*node);
@@ -326,10 +375,7 @@ class Joiner {
         Attributes attributes = node->attributes;
         Nodes inputs;
         if (node->op->kind == OpKind::map || node->op == expand_op()) {
-            for (const NodePtr& x : node->inputs)
-                inputs.push_back(x->type.rank() == 0
-                                     ? now_.at(x.get())
-                                     : operand(*node, x, repeated_from(*x, node->type.shape)));
+            for (const NodePtr& x : node->inputs) inputs.push_back(repeated_operand(*node, x, joined));
             if (node->op == expand_op()) attributes.set("shape", joined_shape(node->type.shape, joined));
         } else if (node->op == reshape_op()) {
             inputs = {now_.at(node->inputs[0].get())};
@@ -410,14 +456,31 @@ class Joiner {
     std::unordered_map<const Node*, std::size_t> first_;
     Pairs pairs_;
     NodeMap now_;
-    std::unordered_map<const Node*, Nodes> views_;  // of leaves
+    std::unordered_map<const Node*, Nodes> views_;                            // of leaves
+    std::unordered_map<const Node*, std::map<std::string, NodePtr>> copies_;  // by their shape
 };
 
 }  // namespace
 
+bool may_join_by_copies(const Shape& shape) {
+    constexpr std::size_t fewest_axes = 3;
+    constexpr std::int64_t is_long = 64, lanes = 16, largest_copy = 1 << 16, fewest_reads = 8,
+                           worth_it = 1 << 15;
+    if (shape.size() < fewest_axes) return false;
+    const Int &last = shape.back(), &before = shape[shape.size() - 2];
+    if (!last.is_constant() || !before.is_constant() || last.is(1) || before.is(1) ||
+        last.constant() >= is_long || last.constant() % lanes == 0)
+        return false;
+    const std::int64_t copy = last.constant() * before.constant();
+    double reads = 1;
+    for (std::size_t d = 0; d + 2 < shape.size(); ++d) reads *= static_cast<double>(shape[d].range().high);
+    return copy <= largest_copy && reads >= fewest_reads && reads * static_cast<double>(copy) >= worth_it;
+}
+
 void join_axes(Graph& graph) {
     Nodes order = topological(graph.roots());
-    if (std::any_of(order.begin(), order.end(), gains)) Joiner(std::move(order)).run(graph);
+    const auto asks = [](const NodePtr& node) { return gains(node) || repeats_for_copy(node); };
+    if (std::any_of(order.begin(), order.end(), asks)) Joiner(std::move(order)).run(graph);
 }
 
 }  // namespace bitale

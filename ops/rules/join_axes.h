@@ -7,8 +7,16 @@
 
 namespace bitale {
 
+// What repeats a small operand along a single axis of the two walks a copy that has both: with it, the sum
+// over points and channels of [images, points, 3] and an operand [3] is one over 3 * points neighbours in
+// memory.
+//
 // Elementwise ops, reductions, scans, broadcasts, slices, joins, transposes and views that keep two axes side
 // by side carry the joined axis along. Leaves are reshaped to it, results back.
 void join_axes(Graph& graph);
+
+// Whether the last two axes of such a shape may be joined by copies of operands that repeat along one of
+// them: the last one is short, so that lanes run along both, and copies are small and read many times.
+bool may_join_by_copies(const Shape& shape);
 
 }  // namespace bitale

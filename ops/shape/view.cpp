@@ -329,6 +329,16 @@ const Op* expand_op() {
     return op;
 }
 
+const Op* repeated_copy_op() {
+    static const Op* op = [] {
+        Op copy = *expand_op();
+        copy.name = copy.title = "repeated copy";
+        copy.is_stored = true;
+        return register_op(std::move(copy));
+    }();
+    return op;
+}
+
 const Op* flip_op() {
     static const Op* op = register_op({
         .name = "flip",
@@ -374,17 +384,21 @@ NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
     return x->type.shape == shape ? x : make_node(expand_op(), {x}, {{"shape", shape}}, where);
 }
 
+NodePtr make_repeated_copy(const NodePtr& x, const Shape& shape, Where where) {
+    return make_node(repeated_copy_op(), {x}, {{"shape", shape}}, where);
+}
+
 NodePtr make_zeros(DType dtype, const Shape& shape, Where where) {
     return make_expand(make_constant(Array(dtype, Dims{}), where), shape, where);
 }
 
 void register_shape_ops() {
-    for (const Op* op : {reshape_op(),    permute_op(),    transposed_copy_op(), expand_op(),
-                         flip_op(),       slice_op(),      place_slice_op(),     rows_op(),
-                         place_rows_op(), set_slice_op(),  set_rows_op(),        concat_op(),
-                         pad_op(),        gather_op(),     scatter_op(),         set_list_op(),
-                         argsort_op(),    take_along_op(), put_along_op(),       sum_runs_op(),
-                         iota_op(),       length_op(),     range_op(),           unpack_op()})
+    for (const Op* op :
+         {reshape_op(),   permute_op(),  transposed_copy_op(), expand_op(),     repeated_copy_op(),
+          flip_op(),      slice_op(),    place_slice_op(),     rows_op(),       place_rows_op(),
+          set_slice_op(), set_rows_op(), concat_op(),          pad_op(),        gather_op(),
+          scatter_op(),   set_list_op(), argsort_op(),         take_along_op(), put_along_op(),
+          sum_runs_op(),  iota_op(),     length_op(),          range_op(),      unpack_op()})
         BITALE_CHECK(op, "an op of ops/shape is not registered");
 }
 

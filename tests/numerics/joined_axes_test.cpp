@@ -151,3 +151,53 @@ TEST_CASE("a variable of three axes is updated by its own means over time") {
     }
     CHECK(difference(ends[1], ends[0], {.of_largest = 1e-6}) == "");
 }
+
+namespace {
+
+// An operand with some of the axes of x, and length 1 along the others.
+Dims lengths_of(const Dims& shape, unsigned axes) {
+    Dims r;
+    for (std::size_t d = 0; d < shape.size(); ++d) r.push_back(axes >> d & 1U ? shape[d] : 1);
+    return r;
+}
+
+}  // namespace
+
+TEST_CASE("short last axes, and operands that are repeated along one axis of two") {
+    // Copies of operands with both axes, chunks of the last of several loops, and of the longest of them.
+    for (const Dims& shape : {Dims{12, 130, 23}, Dims{9, 7, 60, 10}, Dims{4, 3, 64, 90}, Dims{300, 37, 3}})
+        for (const bool known : {true, false}) {
+            PackedCases cases(tested_device(), 2e-5);
+            Random random(71);
+            Dims lengths = shape;
+            if (!known) lengths[0] = -1;
+            const Expr x = input(float32, lengths, "x");
+            const Array values = random_array(float32, shape, random, -1, 1);
+            const auto rank = static_cast<unsigned>(shape.size()), last = 1U << (rank - 1),
+                       before = last >> 1U;
+            for (const unsigned axes :
+                 {last, before, last | before, last | 1U, before | 1U, 1U, before | 2U}) {
+                Dims own = lengths_of(shape, axes), given = own;
+                if (!known && (axes & 1U)) given[0] = -1;
+                const Expr b = input(float32, given, fmt::format("b{}", axes));
+                const std::vector<Expr> in{x, b};
+                const std::vector<Array> both{values, random_array(float32, own, random, -1, 1)};
+                const std::string what =
+                    fmt::format("{}, axes {}{}", text_of(shape), axes, known ? "" : ", any");
+                const Expr y = sqr(x - b);
+                const int r = static_cast<int>(rank);
+                cases.add(what + ": map", in, both, tanh(y) * b);
+                cases.add(what + ": of the last", in, both, sum(y, r - 1));
+                cases.add(what + ": of the last two", in, both, mean(y, {r - 2, r - 1}));
+                cases.add(what + ": of all but the first", in, both,
+                          sum(y, r == 3 ? Axes{1, 2} : Axes{1, 2, 3}));
+                cases.add(what + ": of the first", in, both, mean(y, 0));
+                cases.add(what + ": of all but the last", in, both,
+                          mean(y, r == 3 ? Axes{0, 1} : Axes{0, 1, 2}));
+                cases.add(what + ": of all", in, both, mean(y));
+                cases.add(what + ": maximum", in, both, max(x * b, {r - 2, r - 1}));
+                cases.add(what + ": gradient", in, both, grad(mean(tanh(x * b) * x), b));
+            }
+            cases.run(18);
+        }
+}
