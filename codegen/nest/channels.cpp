@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -27,7 +28,7 @@ int channel_loop(const Nest& nest) {
 bool has_interleaved_channels(const Nest& nest, const ShapeOf& shape_of) {
     const int number = channel_loop(nest);
     if (gives_places(nest.combine) || nest.reduced.empty() || number < 0 || !nest.guards.empty() ||
-        !nest.lets.empty())
+        !nest.lets.empty() || (adds_products(nest) && is_matrix_product(nest)))
         return false;
     const Loop &channel = nest.parallel[static_cast<std::size_t>(number)], &term = nest.reduced.back();
     const std::uint64_t c = channel.variable.symbol_id(), k = term.variable.symbol_id();
@@ -43,7 +44,7 @@ bool has_interleaved_channels(const Nest& nest, const ShapeOf& shape_of) {
         const std::optional<Int> by_term = stride_of(offset, term.variable),
                                  by_channel = stride_of(offset, channel.variable);
         if (!by_term || !by_channel) return true;
-        if (by_term->is(0)) return false;
+        if (by_term->is(0) || by_channel->is(0)) return false;
         any = true;
         return !by_channel->is(1) || !(*by_term == channel.extent);
     });

@@ -109,12 +109,38 @@ class Interleaved {
                         in_chunk_ && !(l.variable.symbol_id() && depends_on(s, l.variable.symbol_id()));
                 return r = place_read(s->dtype, copy, {lane_});
             }
+            if (s->kind == ScalarNode::Kind::read && varies_with(s, nest_.reduced.back()) &&
+                !depends_on(s, channel_.variable.symbol_id()))
+                return r = spread(s);
             if (s->arguments.empty()) return r = s;
             auto parts = std::make_shared<ScalarNode>(*s);
             for (Scalar& argument : parts->arguments) argument = repeated(argument);
             return r = parts;
         };
         body_ = repeated(nest_.body);
+    }
+
+    // What is the same for all channels of a term is written once for each of them, block by block: vectors
+    // are loaded from there.
+    Scalar spread(const Scalar& s) {
+        const int copy = builder_.scratch(Place::Scope::local, s->dtype, {Int(width_)});
+        before_.push_back(declare(copy));
+        spread_.push_back({copy, s});
+        return place_read(s->dtype, copy, {lane_});
+    }
+
+    // Of so many terms from that one on.
+    Stmts spread_terms(const Int& first, const Int& count) const {
+        Stmts body;
+        for (const auto& [copy, value] : spread_) {
+            const Int term = Int::symbol("term", {0, parts_ - 1});
+            const Scalar here =
+                substitute(value, {{nest_.reduced.back().variable.symbol_id(), first + term}});
+            body.push_back(
+                loop(term, 0, count, Binding::serial,
+                     {over_channels({set(copy, {term * channel_.extent + channel_.variable}, here)})}));
+        }
+        return body;
     }
 
     std::vector<Int> at(const Int& lane) const {
@@ -141,15 +167,17 @@ class Interleaved {
             const Substitution here{{last.variable.symbol_id(), first + floordiv(lane_, channels)},
                                     {channel_.variable.symbol_id(), mod(lane_, channels)}};
             const Scalar value = substitute(fused ? body_ : scalar_cast(dtype_, body_), here);
-            return loop(lane_, 0, count * channels, Binding::simd,
-                        {accumulate(sums_, at(lane_), nest_.combine, value, fused)});
+            Stmts all = spread_terms(first, count);
+            all.push_back(loop(lane_, 0, count * channels, Binding::simd,
+                               {accumulate(sums_, at(lane_), nest_.combine, value, fused)}));
+            return all;
         };
         Stmts body = before_run_;
         if (whole.is(parts_))
-            body.push_back(terms(0, parts_));
+            append(body, terms(0, parts_));
         else if (!whole.is(0))
-            body.push_back(loop(block, 0, whole, Binding::serial, {terms(block, parts_)}, parts_));
-        if (!rest.is(0)) body.push_back(terms(whole, rest));
+            body.push_back(loop(block, 0, whole, Binding::serial, terms(block, parts_), parts_));
+        if (!rest.is(0)) append(body, terms(whole, rest));
         return around({nest_.reduced.begin() + first_loop, nest_.reduced.end() - 1}, std::move(body));
     }
 
@@ -174,10 +202,11 @@ class Interleaved {
     const Int lane_;
     const DType dtype_;
     Scalar body_;
-    Stmts before_;           // copies of what is the same for all terms
-    Stmts before_run_;       // of what is the same for those of the last loop
-    bool in_chunk_ = true;   // and for all results outside of the channels
-    std::vector<Int> at_{};  // of the partial results: the loops outside
+    Stmts before_;                                // copies of what is the same for all terms
+    Stmts before_run_;                            // of what is the same for those of the last loop
+    std::vector<std::pair<int, Scalar>> spread_;  // places, and what is the same for all channels there
+    bool in_chunk_ = true;                        // and for all results outside of the channels
+    std::vector<Int> at_{};                       // of the partial results: the loops outside
     int sums_ = -1;
 };
 

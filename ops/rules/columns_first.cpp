@@ -27,11 +27,12 @@ using AxisList = std::vector<std::int64_t>;
 constexpr std::int64_t longest = 31, lanes = 16;
 constexpr std::int64_t worth_it = 512;  // so many terms of a column are worth a sum more
 
-// Whether what is computed of it has the last axis, and repeats it along the axis before, or has a part of
-// it.
+// Whether what is computed of it has one of the last two axes and is repeated along the other one, or has a
+// part of the last one.
 bool keeps_axes_apart(const NodePtr& x, const Shape& shape, std::unordered_set<const Node*>& seen) {
     const Shape& own = x->type.shape;
     const std::size_t rank = own.size(), axes = 2;
+    if (rank >= axes && own.back().is(1) && !own[rank - axes].is(1)) return true;
     if (rank == 0 || !(own.back() == shape.back())) return false;
     if (rank < axes || (own[rank - axes].is(1) && !shape[shape.size() - axes].is(1))) return true;
     if (!seen.insert(x.get()).second) return false;

@@ -51,6 +51,7 @@ bool gains(const NodePtr& node) {
     const Shape& shape = node->inputs[0]->type.shape;
     const std::size_t rank = shape.size();
     if (rank < 3 || axes.empty() || contains(axes, rank - 1) != contains(axes, rank - 2)) return false;
+    if (contains(axes, rank - 1) && is_named(node, {"argmax", "argmin"})) return false;
     const Int& last = shape.back();
     return !last.is_constant() || (last.constant() < is_long && !last.is(1));
 }

@@ -115,7 +115,9 @@ TEST_CASE("a sum over rows and few columns sums each column first where both axe
     CHECK(optimized(sum(sqr(rows(500, 10) - columns(10)))) == whole);  // too few
     CHECK(optimized(sum(sqr(rows(-1, 10)))) == "sum(sqr(x))");         // one axis in memory
     const Expr three = input(float32, {-1, 8, 9, 3}, "x");
-    CHECK(optimized(sum(sqr(three - columns(3)), {1, 2, 3})) == whole);  // few pixels
+    CHECK(optimized(sum(sqr(three - columns(3)), {1, 2, 3})) ==  // few pixels
+          "sum(sqr(sub(reshape(x), expand(reshape(repeated copy(b))))))");
+    CHECK(optimized(sum(sqr(rows(-1, 10) - input(float32, {-1, 1}, "b")))) == apart);
     const Expr images = input(float32, {-1, 80, 90, 3}, "x");
     CHECK(optimized(sum(sqr(images - columns(3)), {1, 2, 3})) == apart);
     CHECK(optimized(sum(sqr(images - columns(3)), {1, 3})) == whole);
