@@ -56,15 +56,20 @@ bool gains(const NodePtr& node) {
     return !last.is_constant() || (last.constant() < is_long && !last.is(1));
 }
 
-// Whether x, repeated to the shape, has a single axis of the last two: a copy with both of them walks as the
-// shape does. Axes before them that x has would leave nothing to repeat.
-bool may_be_copied(const Shape& shape, const NodePtr& x) {
-    const Shape& own = x->type.shape;
-    const std::size_t rank = shape.size(), missing = rank - own.size(), last_two = rank - 2;
-    const auto has = [&](std::size_t d) { return d >= missing && !own[d - missing].is(1); };
-    for (std::size_t d = 0; d < last_two; ++d)
-        if (has(d)) return false;
-    return has(last_two) != has(last_two + 1) && may_join_by_copies(shape);
+// Whether the last axis is too short for lanes, and copies with the last two are small and read many times.
+bool may_join_by_copies(const Shape& shape) {
+    constexpr std::size_t fewest_axes = 3;
+    constexpr std::int64_t is_long = 64, lanes = 16, largest_copy = 1 << 16, fewest_reads = 8,
+                           worth_it = 1 << 15;
+    if (shape.size() < fewest_axes) return false;
+    const Int &last = shape.back(), &before = shape[shape.size() - 2];
+    if (!last.is_constant() || !before.is_constant() || last.is(1) || before.is(1) ||
+        last.constant() >= is_long || last.constant() % lanes == 0)
+        return false;
+    const std::int64_t copy = last.constant() * before.constant();
+    double reads = 1;
+    for (std::size_t d = 0; d + 2 < shape.size(); ++d) reads *= static_cast<double>(shape[d].range().high);
+    return copy <= largest_copy && reads >= fewest_reads && reads * static_cast<double>(copy) >= worth_it;
 }
 
 bool repeats_for_copy(const NodePtr& node) {
@@ -463,19 +468,13 @@ class Joiner {
 
 }  // namespace
 
-bool may_join_by_copies(const Shape& shape) {
-    constexpr std::size_t fewest_axes = 3;
-    constexpr std::int64_t is_long = 64, lanes = 16, largest_copy = 1 << 16, fewest_reads = 8,
-                           worth_it = 1 << 15;
-    if (shape.size() < fewest_axes) return false;
-    const Int &last = shape.back(), &before = shape[shape.size() - 2];
-    if (!last.is_constant() || !before.is_constant() || last.is(1) || before.is(1) ||
-        last.constant() >= is_long || last.constant() % lanes == 0)
-        return false;
-    const std::int64_t copy = last.constant() * before.constant();
-    double reads = 1;
-    for (std::size_t d = 0; d + 2 < shape.size(); ++d) reads *= static_cast<double>(shape[d].range().high);
-    return copy <= largest_copy && reads >= fewest_reads && reads * static_cast<double>(copy) >= worth_it;
+bool may_be_copied(const Shape& shape, const NodePtr& x) {
+    const Shape& own = x->type.shape;
+    const std::size_t rank = shape.size(), missing = rank - own.size(), last_two = rank - 2;
+    const auto has = [&](std::size_t d) { return d >= missing && !own[d - missing].is(1); };
+    for (std::size_t d = 0; d < last_two; ++d)
+        if (has(d)) return false;
+    return has(last_two) != has(last_two + 1) && may_join_by_copies(shape);
 }
 
 void join_axes(Graph& graph) {

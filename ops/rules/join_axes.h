@@ -15,8 +15,8 @@ namespace bitale {
 // by side carry the joined axis along. Leaves are reshaped to it, results back.
 void join_axes(Graph& graph);
 
-// Whether the last two axes of such a shape may be joined by copies of operands that repeat along one of
-// them: the last one is short, so that lanes run along both, and copies are small and read many times.
-bool may_join_by_copies(const Shape& shape);
+// Whether x, repeated to the shape, has a single axis of the last two, and may have a copy with both of them:
+// the last one is short, so that lanes run along both, and copies are small and read many times.
+bool may_be_copied(const Shape& shape, const NodePtr& x);
 
 }  // namespace bitale
