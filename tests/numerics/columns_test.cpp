@@ -164,3 +164,26 @@ TEST_CASE("sums of a million short rows are as precise as those of each column")
     Function f = function({x, b}, sum(sqr(fixed - b)), {.device = tested_device()});
     CHECK(f(values, shift)[0].at(0) == Approx(expected).epsilon(1e-6));
 }
+
+TEST_CASE("sums of an unknown number of images with interleaved colours are added up in parts") {
+    constexpr std::int64_t images = 3, colours = 3, all = 96 * 128 * colours;
+    const Expr x = input(float32, {-1, 96, 128, colours}, "x"), w = input(float32, Dims{colours}, "w"),
+               c = input(float32, {-1, 1, 1, 1}, "c");
+    Random random(34);
+    const Array values = random_array(float32, {images, 96, 128, colours}, random, 0, 1),
+                weights = random_array(float32, Dims{colours}, random, 0, 1),
+                factors = random_array(float32, {images, 1, 1, 1}, random, 0, 1);
+    Function f = function({x, w, c}, {mean(sum(x * w, 3), {1, 2}), sum(sqr(x * c - w), {1, 2, 3})},
+                          {.device = tested_device()});
+    const std::vector<Array> got = results_of(f, {values, weights, factors});
+    for (std::int64_t i = 0; i < images; ++i) {
+        double luminance = 0, squares = 0;
+        for (std::int64_t k = 0; k < all; ++k) {
+            const double value = values.at(i * all + k), weight = weights.at(k % colours);
+            luminance += value * weight;
+            squares += std::pow(value * factors.at(i) - weight, 2);
+        }
+        CHECK(got[0].at(i) == Approx(luminance * colours / all).epsilon(1e-6));
+        CHECK(got[1].at(i) == Approx(squares).epsilon(1e-6));
+    }
+}
