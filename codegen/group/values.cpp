@@ -303,8 +303,7 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            const bool saved =
-                value.node->op->is_stored && (value.node->op != repeated_copy_op() || target_.has_vectors());
+            const bool saved = value.node->op->is_stored;
             if (value.required || value.packed || value.searched || value.feeds_product || saved ||
                 is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;

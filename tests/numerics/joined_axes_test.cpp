@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/options.h"
 #include "tests/numerics/shorthands.h"
+#include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -199,5 +201,45 @@ TEST_CASE("short last axes, and operands that are repeated along one axis of two
                 cases.add(what + ": gradient", in, both, grad(mean(tanh(x * b) * x), b));
             }
             cases.run(18);
+        }
+}
+
+TEST_CASE("sums with operands of every subset of axes have the same bits on a GPU") {
+    if (emulator_left_out() || std::string(tested_device()) != "cpu") return;
+    Options without_library = options();
+    without_library.disabled.insert("onednn");
+    const ScopedOptions scope(without_library);
+    for (const Dims& shape : {Dims{300, 37, 3}, Dims{12, 130, 23}, Dims{4, 3, 64, 90}, Dims{2000, 10}})
+        for (const bool known : {true, false}) {
+            Random random(72);
+            Dims lengths = shape;
+            if (!known) lengths[0] = -1;
+            const auto rank = static_cast<unsigned>(shape.size()), all = (1U << rank) - 1;
+            const Expr x = input(float32, lengths, "x");
+            std::vector<Input> inputs{x};
+            std::vector<Array> arguments{random_array(float32, shape, random, -1, 1)};
+            std::vector<Expr> outputs;
+            std::vector<std::string> names;
+            for (unsigned axes = 1; axes < all; ++axes) {
+                const Dims own = lengths_of(shape, axes);
+                Dims given = own;
+                if (!known && (axes & 1U)) given[0] = -1;
+                const Expr b = input(float32, given, fmt::format("b{}", axes));
+                inputs.emplace_back(b);
+                arguments.push_back(random_array(float32, own, random, -1, 1));
+                for (unsigned over = 1; over <= all; ++over) {
+                    std::vector<int> reduced;
+                    for (unsigned d = 0; d < rank; ++d)
+                        if (over >> d & 1U) reduced.push_back(static_cast<int>(d));
+                    outputs.push_back(sum(sqr(x - b), Axes(reduced)));
+                    names.push_back(fmt::format("over {}, b of axes {}", over, axes));
+                }
+            }
+            const Results cpu = function(inputs, outputs, {.device = "cpu"}).call(arguments),
+                          gpu = function(inputs, outputs, {.device = "emulator"}).call(arguments);
+            for (std::size_t k = 0; k < outputs.size(); ++k) {
+                INFO(text_of(shape) << (known ? "" : ", any rows") << ", " << names[k]);
+                CHECK(difference(cpu[k], gpu[k], {}) == "");
+            }
         }
 }
