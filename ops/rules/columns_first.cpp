@@ -49,7 +49,9 @@ NodePtr columns_first(const Match& m, const Pattern& x) {
     const Shape& shape = terms->type.shape;
     AxisList rows = root->attributes.get<AxisList>("axes");
     const std::int64_t rank = terms->type.rank();
-    if (!is_float(terms->type.dtype) || rows.size() < 2 || rows.back() != rank - 1 ||
+    // Sums of half precision are rounded to it once, at their end.
+    const DType dtype = terms->type.dtype;
+    if ((dtype != DType::float32 && dtype != DType::float64) || rows.size() < 2 || rows.back() != rank - 1 ||
         rows[rows.size() - 2] != rank - 2)
         return nullptr;
     const Int& columns = shape.back();

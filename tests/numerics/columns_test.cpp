@@ -187,3 +187,22 @@ TEST_CASE("sums of an unknown number of images with interleaved colours are adde
         CHECK(got[1].at(i) == Approx(squares).epsilon(1e-6));
     }
 }
+
+TEST_CASE("sums of half precision over rows and a few columns are rounded once") {
+    constexpr std::int64_t rows = 1000, columns = 20;
+    Array values(float32, {rows, columns});
+    for (std::int64_t i = 0; i < rows; ++i) {
+        auto* row = static_cast<float*>(values.mutable_data()) + i * columns;
+        std::fill(row, row + columns, 0.0F);
+        row[0] = 100;  // the sum of this column is more than float16 holds
+        row[1] = -100;
+        row[2] = 0.25F;
+    }
+    const Expr x = input(float16, {rows, columns}, "x"), b = input(float32, Dims{10}, "b");
+    const Expr part = x[{colon, Slice{0, 10}}];
+    Function f = function({x, b}, {sum(part), sum(cast(cast(part, float32) - b, float16))},
+                          {.device = tested_device()});
+    const std::vector<Array> got = results_of(f, {values.as(float16), Array(float32, Dims{10})});
+    CHECK(got[0].at(0) == 250);
+    CHECK(got[1].at(0) == 250);
+}

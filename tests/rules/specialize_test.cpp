@@ -127,5 +127,7 @@ TEST_CASE("a sum over rows and few columns sums each column first where both axe
     CHECK(optimized(sum(rows(-1, 20)[{colon, Slice{0, 10}}])) == "sum(sum(slice(x)))");
     const Expr x = input(float32, {600, 1, 700, 3}, "x"), w = input(float32, {500, 1, 3}, "w");
     CHECK(optimized(sum(x * w, {2, 3})) == "sum(mul(expand(x), expand(w)))");  // a product of matrices
+    const Expr half = input(float16, {-1, 20}, "x");
+    CHECK(optimized(sum(half[{colon, Slice{0, 10}}])) == "sum(slice(x))");  // is rounded once
     CHECK(optimized(max(rows(-1, 10) - columns(10))) == "max(sub(x, expand(b)))");
 }
