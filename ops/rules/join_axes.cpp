@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,16 @@ bool contains(const AxisList& axes, std::size_t axis) {
     return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
 }
 
+// Whether it is computed of leaves, some of them repeated: nothing else wants its axes as they are, as
+// libraries want those of what follows a convolution.
+bool is_of_leaves(const NodePtr& x, std::unordered_set<const Node*>& seen) {
+    if (is_leaf(*x) || !seen.insert(x.get()).second) return true;
+    if (x->op == reshape_op()) return is_leaf(*x->inputs[0]);
+    return (x->op->kind == OpKind::map || x->op == expand_op()) &&
+           std::all_of(x->inputs.begin(), x->inputs.end(),
+                       [&](const NodePtr& input) { return is_of_leaves(input, seen); });
+}
+
 // Whether its two last axes stay, behind another one that does not, or go, and the last of them is short.
 bool gains(const NodePtr& node) {
     constexpr std::int64_t is_long = 64;
@@ -51,7 +62,10 @@ bool gains(const NodePtr& node) {
     const Shape& shape = node->inputs[0]->type.shape;
     const std::size_t rank = shape.size();
     if (rank < 3 || axes.empty() || contains(axes, rank - 1) != contains(axes, rank - 2)) return false;
-    if (contains(axes, rank - 1) && is_named(node, {"argmax", "argmin"})) return false;
+    std::unordered_set<const Node*> seen;
+    if (contains(axes, rank - 1) &&
+        (is_named(node, {"argmax", "argmin"}) || !is_of_leaves(node->inputs[0], seen)))
+        return false;
     const Int& last = shape.back();
     return !last.is_constant() || (last.constant() < is_long && !last.is(1));
 }
