@@ -12,7 +12,6 @@
 #include "graph/rewrite/work.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
-#include "ops/rules/join_axes.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"
@@ -33,7 +32,6 @@ constexpr std::int64_t worth_it = 512;  // so many terms of a column are worth a
 bool keeps_axes_apart(const NodePtr& x, const Shape& shape, std::unordered_set<const Node*>& seen) {
     const Shape& own = x->type.shape;
     const std::size_t rank = own.size(), axes = 2;
-    if (rank > 0 && may_be_copied(shape, x)) return false;  // then both are one axis
     if (rank >= axes && own.back().is(1) && !own[rank - axes].is(1)) return true;
     if (rank == 0 || !(own.back() == shape.back())) return false;
     if (rank < axes || (own[rank - axes].is(1) && !shape[shape.size() - axes].is(1))) return true;

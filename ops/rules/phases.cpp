@@ -40,9 +40,9 @@ std::vector<Pass> passes_of(Interner& interner) {
         rule_pass(stabilize_rules(), interner),
         rule_pass(decompose_rules(), interner),
         rule_pass(specialize_rules(), interner),
-        rule_pass(separate_rules(), interner),
         {"mask-by-dropout", mask_by_dropout},
         {"join-axes", join_axes},
+        rule_pass(separate_rules(), interner),  // what could not be joined
     };
 }
 
