@@ -176,10 +176,6 @@ bool lies_along_terms(const Nest& nest, const Int& term, const ShapeOf& shape_of
     return all;
 }
 
-}  // namespace
-
-namespace {
-
 // Loops of which only the last one is long enough to be cut into chunks for many cores, as that over the
 // places of a plane is within one over colours.
 bool is_cut_last(const Nest& nest) {

@@ -104,9 +104,7 @@ class Interleaved {
                 (varies_outside(s) ? before_run_ : before_)
                     .push_back(
                         loop(term, 0, parts_, Binding::serial, {over_channels({set(copy, {lane}, s)})}));
-                for (const Loop& l : outer_)
-                    in_chunk_ =
-                        in_chunk_ && !(l.variable.symbol_id() && depends_on(s, l.variable.symbol_id()));
+                for (const Loop& l : outer_) in_chunk_ = in_chunk_ && !varies_with(s, l);
                 return r = place_read(s->dtype, copy, {lane_});
             }
             if (s->kind == ScalarNode::Kind::read && varies_with(s, nest_.reduced.back()) &&

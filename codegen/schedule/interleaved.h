@@ -2,6 +2,7 @@
 // a term are neighbours in memory, and so are those of the next term: lanes run over both.
 //
 //     for each block of terms (16, or 64 where there are groups):
+//         for each term, each channel:  spread[term][channel] = b[term], of what all channels share
 //         for each lane:  parts[term][channel] with x[term][channel]
 //     for half = 32, 16, 8, 4, 2, 1:  parts[term][channel] with parts[term + half][channel]
 //

@@ -1,7 +1,7 @@
-// A sum over a short last axis and longer ones before it, such as that over the pixels of images and their
-// colours, of what is repeated for each pixel. Both loops stay apart, and the terms of the inner one
-// fill no lanes of registers: every term would wait for the sum of those before. The sum of each column has a
-// lane, or several, of its own.
+// A sum over a short last axis and longer ones before it, as over the pixels of images and their colours, of
+// which some operand has one of the two axes alone. Both loops stay apart, and the terms of the inner one
+// fill no lanes of registers: every term would wait for the sum of those before. The sum of each column has
+// lanes of its own (codegen/schedule/interleaved.h). Axes that can be joined are one by now (join_axes.h).
 //
 //     sum(sqr(x - bias), {0, 1})  ->  sum(sum(sqr(x - bias), {0}), {0})      x [n, 10], bias [10]
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 using AxisList = std::vector<std::int64_t>;
 
-constexpr std::int64_t longest = 31, lanes = 16;
-constexpr std::int64_t worth_it = 512;  // so many terms of a column are worth a sum more
+constexpr std::int64_t longest = 31, lanes = 16;  // as codegen/nest/channels.cpp has lanes for
+constexpr std::int64_t worth_it = 512;            // so many terms of a column are worth a sum more
 
 // Whether what is computed of it has one of the last two axes and is repeated along the other one, or has a
 // part of the last one.
@@ -40,6 +40,18 @@ bool keeps_axes_apart(const NodePtr& x, const Shape& shape, std::unordered_set<c
     return (x->op->kind == OpKind::map || x->op == expand_op()) &&
            std::any_of(x->inputs.begin(), x->inputs.end(),
                        [&](const NodePtr& y) { return keeps_axes_apart(y, shape, seen); });
+}
+
+// Lookups and conversions of half precision fill no lanes of several rows: they take longer there than one by
+// one.
+bool has_slow_lanes(const NodePtr& x, std::unordered_set<const Node*>& seen) {
+    constexpr int half = 16;
+    if (is_float(x->type.dtype) && bits_of(x->type.dtype) <= half) return true;
+    if (is_named(x, {"gather", "rows", "take_along"})) return true;
+    if (x->op->kind != OpKind::map && x->op->kind != OpKind::view) return false;
+    return seen.insert(x.get()).second &&
+           std::any_of(x->inputs.begin(), x->inputs.end(),
+                       [&](const NodePtr& y) { return has_slow_lanes(y, seen); });
 }
 
 NodePtr columns_first(const Match& m, const Pattern& x) {
@@ -61,6 +73,7 @@ NodePtr columns_first(const Match& m, const Pattern& x) {
     for (const std::int64_t axis : rows) count = count * shape[static_cast<std::size_t>(axis)];
     std::unordered_set<const Node*> seen;
     if (count.range().high < worth_it || !keeps_axes_apart(terms, shape, seen)) return nullptr;
+    if (seen.clear(); has_slow_lanes(terms, seen)) return nullptr;
     // A product that shares what it loads among results would have as many more of them.
     if (loads_per_point(root) < 1) return nullptr;
     const std::int64_t last = rank - 1 - std::ssize(rows);

@@ -86,6 +86,17 @@ bool may_join_by_copies(const Shape& shape) {
     return copy <= largest_copy && reads >= fewest_reads && reads * static_cast<double>(copy) >= worth_it;
 }
 
+// Whether x, repeated to the shape, has a single axis of the last two, and may have a copy with both of them.
+// Axes before them that x has would leave nothing to repeat.
+bool may_be_copied(const Shape& shape, const NodePtr& x) {
+    const Shape& own = x->type.shape;
+    const std::size_t rank = shape.size(), missing = rank - own.size(), last_two = rank - 2;
+    const auto has = [&](std::size_t d) { return d >= missing && !own[d - missing].is(1); };
+    for (std::size_t d = 0; d < last_two; ++d)
+        if (has(d)) return false;
+    return has(last_two) != has(last_two + 1) && may_join_by_copies(shape);
+}
+
 bool repeats_for_copy(const NodePtr& node) {
     return (node->op->kind == OpKind::map || node->op == expand_op()) && node->type.rank() > 2 &&
            std::any_of(node->inputs.begin(), node->inputs.end(), [&](const NodePtr& x) {
@@ -481,15 +492,6 @@ class Joiner {
 };
 
 }  // namespace
-
-bool may_be_copied(const Shape& shape, const NodePtr& x) {
-    const Shape& own = x->type.shape;
-    const std::size_t rank = shape.size(), missing = rank - own.size(), last_two = rank - 2;
-    const auto has = [&](std::size_t d) { return d >= missing && !own[d - missing].is(1); };
-    for (std::size_t d = 0; d < last_two; ++d)
-        if (has(d)) return false;
-    return has(last_two) != has(last_two + 1) && may_join_by_copies(shape);
-}
 
 void join_axes(Graph& graph) {
     Nodes order = topological(graph.roots());

@@ -15,8 +15,4 @@ namespace bitale {
 // by side carry the joined axis along. Leaves are reshaped to it, results back.
 void join_axes(Graph& graph);
 
-// Whether x, repeated to the shape, has a single axis of the last two, and may have a copy with both of them:
-// the last one is short, so that lanes run along both, and copies are small and read many times.
-bool may_be_copied(const Shape& shape, const NodePtr& x);
-
 }  // namespace bitale

@@ -259,6 +259,14 @@ std::vector<std::int64_t> axes_from(const Expr& x, const std::vector<int>& axes,
     return r;
 }
 
+// As the view, but in memory.
+Op copy_by(const Op& view, const char* name) {
+    Op copy = view;
+    copy.name = copy.title = name;
+    copy.is_stored = true;
+    return copy;
+}
+
 std::vector<Int> lengths_from(const std::vector<Expr>& shape, const char* op, Where where) {
     std::vector<Int> r;
     for (const Expr& length : shape) r.push_back(length_from(length, op, where));
@@ -305,12 +313,7 @@ const Op* permute_op() {
 }
 
 const Op* transposed_copy_op() {
-    static const Op* op = [] {
-        Op copy = *permute_op();
-        copy.name = copy.title = "transposed copy";
-        copy.is_stored = true;
-        return register_op(std::move(copy));
-    }();
+    static const Op* op = register_op(copy_by(*permute_op(), "transposed copy"));
     return op;
 }
 
@@ -330,12 +333,7 @@ const Op* expand_op() {
 }
 
 const Op* repeated_copy_op() {
-    static const Op* op = [] {
-        Op copy = *expand_op();
-        copy.name = copy.title = "repeated copy";
-        copy.is_stored = true;
-        return register_op(std::move(copy));
-    }();
+    static const Op* op = register_op(copy_by(*expand_op(), "repeated copy"));
     return op;
 }
 

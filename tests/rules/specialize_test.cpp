@@ -129,5 +129,7 @@ TEST_CASE("a sum over rows and few columns sums each column first where both axe
     CHECK(optimized(sum(x * w, {2, 3})) == "sum(mul(expand(x), expand(w)))");  // a product of matrices
     const Expr half = input(float16, {-1, 20}, "x");
     CHECK(optimized(sum(half[{colon, Slice{0, 10}}])) == "sum(slice(x))");  // is rounded once
+    const Expr places = input(int32, Dims{-1}, "i");
+    CHECK(optimized(sum(rows(-1, 10)[places] * columns(10))) == "sum(mul(gather(x, i), expand(b)))");
     CHECK(optimized(max(rows(-1, 10) - columns(10))) == "max(sub(x, expand(b)))");
 }
