@@ -11,6 +11,7 @@
 #include "codegen/kernel/quotients.h"
 #include "codegen/kernel/ranges.h"
 #include "codegen/kernel/tails.h"
+#include "codegen/kernel/turned_reads.h"
 #include "codegen/kernel/wide_lanes.h"
 #include "codegen/plan/names.h"
 #include "codegen/print/comments.h"
@@ -23,12 +24,18 @@ namespace bitale {
 
 KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) {
     Traffic traffic = traffic_of(builder.ir);
-    const bool vectors = target_.has_vectors();
+    const bool vectors = target_.has_vectors(),
+               exactly = target_.reads_exactly || target_.vector_bytes > bytes_behind_array;
     if (vectors) fuse_loops(builder.ir);
-    if (vectors && !target_.fast_compile)
-        cut_at_quotients(builder.ir), cut_at_guards(builder.ir, lengths_), collect_lanes(builder.ir),
-            fill_tails(builder.ir, target_.vector_bytes), widen_lanes(builder.ir);
-    if (target_.reads_exactly || target_.vector_bytes > bytes_behind_array) read_exactly(builder.ir);
+    if (vectors && !target_.fast_compile) {
+        cut_at_quotients(builder.ir);
+        cut_at_guards(builder.ir, lengths_);
+        if (!exactly) transpose_reads(builder.ir, lengths_);
+        collect_lanes(builder.ir);
+        fill_tails(builder.ir, target_.vector_bytes);
+        widen_lanes(builder.ir);
+    }
+    if (exactly) read_exactly(builder.ir);
     if (vectors) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
     verify(builder.ir, lengths_);

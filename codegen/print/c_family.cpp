@@ -297,7 +297,9 @@ class Printer {
                               threads ? threads_ : s.step));
         if (!cuda_ && has_masked_group(s, kernel_.places)) out_.line("B_SCALAR_LOOP;");
         if (s.binding == Binding::rolled) indices_.bind(s.variable, opaque(type, name));
+        const bool around = std::exchange(in_simd_, s.binding == Binding::simd);
         statements(s.body);
+        in_simd_ = around;
         pointers_.clear();
         indices_.show_again();
         out_.close();
@@ -472,7 +474,7 @@ class Printer {
             }
             default:
                 out_.line(target + " = " + combined(s.combine, dtype, target, value) + ";");
-                if (s.out_of_order) out_.line("B_IN_ORDER(" + target + ");");
+                if (s.out_of_order && !in_simd_) out_.line("B_IN_ORDER(" + target + ");");
         }
     }
 
@@ -583,6 +585,7 @@ class Printer {
     std::set<std::size_t> used_literals_;
     int next_ = 0, width_ = 1, functions_ = 0;
     Int lane_, end_;                      // of the vector registers being printed, width_ of them
+    bool in_simd_ = false;                // the innermost loop: each lane adds to a result of its own
     bool settles_ = false;                // this phase: something was stored past the caches
     SharedMemory shared_;                 // of the segment
     std::int64_t most_shared_bytes_ = 0;  // of the phase

@@ -409,6 +409,15 @@ TEST_CASE("sums and products of elements from the end, or of columns before rows
             add("turned", transpose(x), {});
             add("turned, from the end", flip(transpose(x), last), {});
             if (last == 2) add("blocks turned", transpose(x, {0, 2, 1}), {1, 2});
+            if (last == 1) {
+                const Expr planes = input(dtype, {4, 3, 9, 20}, "planes"), shift = input(dtype, {3}, "shift");
+                const Expr moved = planes - reshape(shift, {3, 1, 1});
+                const Array all = random_array(dtype, {4, 3, 9, 20}, random, 0.8, 1.2),
+                            of_planes = random_array(dtype, {3}, random, 0.1, 0.2);
+                cases.add("columns of all planes", {planes, shift}, {all, of_planes}, sum(moved, {0, 1, 2}));
+                cases.add("columns of all planes, from the end", {planes, shift}, {all, of_planes},
+                          sum(flip(moved, 2), {0, 1, 2}));
+            }
         }
     cases.run();
 }
