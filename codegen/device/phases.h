@@ -123,6 +123,59 @@ B_FN void b_apart(const T* from, i64 count, i64 there, T* to, i64 far) {
             b_apart_registers<n, S, 0>(from + S * q, there - S * q, to + q, far, count - q <= n / 2);
     }
 }
+// Lane l of register NUMBER is that element of the register, each S times.
+template <int N, int S, int NUMBER>
+struct b_rule_repeated : b_rule<b_rule_repeated<N, S, NUMBER>, N> {
+    static constexpr int of(int l) { return (NUMBER * N + l) / S; }
+};
+template <int N, int S, int NUMBER, class T, class V>
+B_FN void b_store_repeated(T* to, V x) {
+    b_store(to + NUMBER * N, b_chosen<b_rule_repeated<N, S, NUMBER> >(x, x));
+    if constexpr (NUMBER + 1 < S) b_store_repeated<N, S, NUMBER + 1>(to, x);
+}
+// to[S * q + r] = from[q] for q below `count` and r below S. Whole registers are read and written.
+template <int S, class T>
+B_FN void b_repeat(const T* from, i64 count, T* to) {
+    constexpr int n = B_PHASE_BYTES / (int)sizeof(T);
+    for (i64 q = 0; q < count; q += n) b_store_repeated<n, S, 0>(to + S * q, b_load<n>(from + q));
+}
+// Of each 2 W lanes the first W, or with HIGH the last W, of two registers side by side.
+template <int N, int W, bool HIGH>
+struct b_rule_halves : b_rule<b_rule_halves<N, W, HIGH>, N> {
+    static constexpr int of(int l) {
+        const int first = l / (2 * W) * (2 * W), inside = l % (2 * W), from = first + (HIGH ? W : 0);
+        return inside < W ? from + inside : N + from + inside - W;
+    }
+};
+// Of registers R and R + W: both halves of each 2 W lanes added, those of R first.
+template <int N, int W, class V>
+B_FN V b_added(const V* x) {
+    if constexpr (W == N) {
+        return x[0];
+    } else {
+        const V a = b_added<N, 2 * W>(x), b = b_added<N, 2 * W>(x + W);
+        return b_chosen<b_rule_halves<N, W, false> >(a, b) + b_chosen<b_rule_halves<N, W, true> >(a, b);
+    }
+}
+// sums[r] = the sum of the 16 elements from[16 * r ...] for 16 rows: element l and l + 8, then 4, 2 and 1.
+B_FN void b_add_up_rows(const f32* from, f32* sums) {
+    constexpr int n = B_PHASE_BYTES / 4;
+    B_UNROLL
+    for (int first = 0; first < 16; first += n) {
+        b_vec<f32, n> x[n];
+        B_UNROLL
+        for (int r = 0; r < n; ++r) {
+            const f32* const row = from + 16 * (first + r);
+            if constexpr (n == 16)
+                x[r] = b_load<n>(row);
+            else if constexpr (n == 8)
+                x[r] = b_load<n>(row) + b_load<n>(row + 8);
+            else
+                x[r] = (b_load<n>(row) + b_load<n>(row + 8)) + (b_load<n>(row + 4) + b_load<n>(row + 12));
+        }
+        b_store(sums + first, b_added<n, 1>(x));
+    }
+}
 // to[S * q + r] = from[far * r + q] for the first `count` elements of `to`, and no other.
 template <int S, class T>
 B_FN void b_together(T* to, i64 count, const T* from, i64 far) {

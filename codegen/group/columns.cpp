@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/channels.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
@@ -51,6 +52,7 @@ class TermsOfRoot {
         const std::optional<Nest> whole = composed();
         if (!whole || whole->parallel.empty() || is_matrix_product(*whole)) return found;
         const Nest& nest = *whole;
+        if (has_interleaved_channels(nest, shapes())) return found;
         const ReductionTree tree = tree_of(nest, shapes());
         const Loop& lanes =
             tree.lanes > 1 && !nest.reduced.empty() ? nest.reduced.back() : nest.parallel.back();

@@ -106,6 +106,19 @@ constexpr Intrinsic interleave_row{
     .cpu = "b_together<{c0}>({0}, {n0}, {1}, {n1});",
     .operations = [](const Amounts& a) { return a.registers_of(0) * (a.constants[0] + 1); }};
 
+constexpr Intrinsic repeat_row{
+    .name = "repeat",
+    .operands = {writes(IntrinsicOperand::scratch), reads(0)},
+    .cpu = "b_repeat<{c0}>({1}, {n0}, {0});",
+    .operations = [](const Amounts& a) { return a.registers_of(0) * (2 * a.constants[0] + 1); }};
+
+// Two shuffles and an addition for each two registers.
+constexpr Intrinsic rows_row{
+    .name = "sums of rows",
+    .operands = {writes(IntrinsicOperand::scratch), reads(IntrinsicOperand::scratch)},
+    .cpu = "b_add_up_rows({1}, {0});",
+    .operations = [](const Amounts&) { return Int(64); }};
+
 constexpr Intrinsic first_words_row{.name = "random words",
                                     .operands = {writes(IntrinsicOperand::scratch)},
                                     .cpu = "b_draw({0}, {values}, {n0});",
@@ -209,6 +222,12 @@ Stmt interleave(int to, std::vector<Int> at, Int count, const Scalar& from, std:
     return call(interleave_row, {{to, std::move(at)}, memory_of(from)}, {std::move(count), std::move(far)},
                 {phases});
 }
+
+Stmt repeat(int to, std::vector<Int> at, const Scalar& from, std::int64_t times, Int count) {
+    return call(repeat_row, {{to, std::move(at)}, memory_of(from)}, {std::move(count)}, {times});
+}
+
+Stmt add_up_rows(int sums, int rows) { return call(rows_row, {{sums, {Int(0)}}, {rows, {Int(0), Int(0)}}}); }
 
 Stmt random_words(int first, int second, const Scalar& word, Int count) {
     Stmt s = second >= 0 ? call(both_words_row, {{first, {0}}, {second, {0}}}, {std::move(count)})

@@ -78,6 +78,11 @@ Stmt list_nonzeros(int list, std::vector<Int> at, const Scalar& first, Int count
 Stmt deinterleave(int to, std::vector<Int> at, Int far, const Scalar& from, std::int64_t phases, Int count,
                   Int there);
 Stmt interleave(int to, std::vector<Int> at, Int count, const Scalar& from, std::int64_t phases, Int far);
+// CPU: `count` elements from `from` on, each `times` times, to place `to` from `at` on. Reads and writes
+// whole registers.
+Stmt repeat(int to, std::vector<Int> at, const Scalar& from, std::int64_t times, Int count);
+// CPU: to 16 elements of `sums` from 0 on the sums of 16 rows of 16 floats, as a tree.
+Stmt add_up_rows(int sums, int rows);
 // CPU: random words of `count` elements, as `word`, an operation on key, counter and first element, gives
 // them; both words of each unless there is no place `second`.
 Stmt random_words(int first, int second, const Scalar& word, Int count);

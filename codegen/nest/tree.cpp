@@ -143,6 +143,20 @@ bool lies_across(const Nest& nest, const Int& result, const Int& term, const Sha
     });
 }
 
+// Elements lie along the results in memory. Those that all terms of the last loop share, as a number for each
+// row of each plane is, are no reason where others lie along these terms, in each result elsewhere.
+bool lies_along(const Nest& nest, const Int& result, const Loop& last, const ShapeOf& shape_of) {
+    if (!unit_stride(nest, result, shape_of)) return false;
+    bool moves = false, along_terms = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> by_result = stride_of(offset_of(s, shape_of), result),
+                                 by_term = stride_of(offset_of(s, shape_of), last.variable);
+        moves = moves || (by_result && by_result->is(1) && !(by_term && by_term->is(0)));
+        along_terms = along_terms || (by_term && by_term->is(1) && !(by_result && by_result->is(0)));
+    });
+    return moves || !along_terms || typical(last.extent) < lane_count;
+}
+
 // A product of matrices of which a factor steps through memory along the terms, as transposed slices of
 // filters do: each lane would load an element by itself. Copies of it serve the lanes of many results.
 bool has_strided_factor(const Nest& nest, const Int& term, const ShapeOf& shape_of) {
@@ -265,7 +279,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     const bool vector_of_results =
         std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
             const double extent = typical(l.extent);
-            return (extent >= 8 && unit_stride(nest, l.variable, shape_of)) ||
+            return (extent >= 8 && lies_along(nest, l.variable, last, shape_of)) ||
                    (extent >= 2 && lies_across(nest, l.variable, last.variable, shape_of));
         });
     // Lanes of filters serve every place of an image, however wide the filters are.

@@ -30,7 +30,7 @@ Term term_of(const Nest& nest) {
     return {scalar_cast(accumulator, body), false};
 }
 
-constexpr std::int64_t most_unrolled = 8, small_reduction = 16;
+constexpr std::int64_t small_reduction = 16;
 
 Int linear(const std::vector<Loop>& loops) {
     Int x = 0;
@@ -213,7 +213,7 @@ Stmt Accumulation::step(const Copy& copy) const {
 
 Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced,
                             const std::vector<Copy>& copies, const std::function<Stmts(Stmts)>& vector,
-                            bool of_any_length, const std::vector<const Accumulation*>& others) const {
+                            const WrittenOut& written, const std::vector<const Accumulation*>& others) const {
     const auto steps_of = [&](const Copy& copy) {
         Stmts steps{step(copy)};
         for (const Accumulation* other : others) steps.push_back(other->step(copy));
@@ -222,7 +222,7 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
     if (lanes_ == 1) {
         Stmts steps;
         for (const Copy& copy : copies) append(steps, steps_of(copy));
-        const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back(), of_any_length);
+        const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back(), written);
         if (times == 1)
             return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded(steps)); });
         // Several iterations a pass: the partial result is loaded and stored once for all of them.
@@ -360,13 +360,13 @@ Scalar Accumulation::result(std::vector<Int> at) const {
 }
 
 // How many iterations of the last reduced loop to write out.
-std::int64_t Accumulation::unrolled_times(const Loop& last, bool of_any_length) const {
+std::int64_t Accumulation::unrolled_times(const Loop& last, const WrittenOut& written) const {
     constexpr std::int64_t of_unknown = 4;
     if (short_text_ || !last.variable.symbol_id()) return 1;
     if (mentions(nest_.guards, last.variable) || mentions(nest_.lets, last.variable)) return 1;
-    if (!last.extent.is_constant()) return of_any_length ? of_unknown : 1;
+    if (!last.extent.is_constant()) return written.of_any_length ? of_unknown : 1;
     const std::int64_t extent = last.extent.constant();
-    if (extent <= most_unrolled) return std::max<std::int64_t>(extent, 1);
+    if (extent <= written.all_of) return std::max<std::int64_t>(extent, 1);
     return extent % 8 == 0 ? 8 : extent % 4 == 0 ? 4 : extent % 7 == 0 ? 7 : extent % 5 == 0 ? 5 : 1;
 }
 

@@ -17,6 +17,12 @@ struct Copy {
     Substitution with{};
 };
 
+// Of the iterations of a loop, those that are written out.
+struct WrittenOut {
+    std::int64_t all_of = 8;     // of a shorter loop of known length all, of others a divisor
+    bool of_any_length = false;  // some where the length is not known, too
+};
+
 class Accumulation {
   public:
     Accumulation(const Member& member, KernelBuilder& builder, const Shape& results);
@@ -25,10 +31,10 @@ class Accumulation {
     Stmts clear(const std::vector<Int>& at) const;
     // Loops over `reduced` (all of the nest's, or all but the split one) around the combine of every copy;
     // `vector` wraps the innermost statements in the vector loop when the lanes are results. Several
-    // iterations of the last loop are written out where its length is known, or worth it if it is not.
-    // `others` of the same loops and the same tree take the same terms.
+    // iterations of the last loop are written out. `others` of the same loops and the same tree take the same
+    // terms.
     Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
-                  const std::function<Stmts(Stmts)>& vector, bool of_any_length = false,
+                  const std::function<Stmts(Stmts)>& vector, const WrittenOut& written = {},
                   const std::vector<const Accumulation*>& others = {}) const;
     // The part of one lane: every lanes-th iteration of the last loop, from its own number on, in turn for
     // each of its groups.
@@ -47,7 +53,7 @@ class Accumulation {
 
   private:
     Stmt step(const Copy& copy) const;
-    std::int64_t unrolled_times(const Loop& last, bool of_any_length) const;
+    std::int64_t unrolled_times(const Loop& last, const WrittenOut& written) const;
 
     const Nest& nest_;
     int lanes_, groups_;

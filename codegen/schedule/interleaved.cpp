@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/channels.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -14,6 +15,8 @@
 namespace bitale {
 
 namespace {
+
+constexpr std::int64_t longest_register = 64;  // bytes
 
 bool in_lanes(const Member& member, const ShapeOf& shape_of) {
     return member.tree.lanes > 1 && has_interleaved_channels(member.nest, shape_of);
@@ -68,6 +71,12 @@ class Interleaved {
     bool can_be_split() const { return in_chunk_; }
 
   private:
+    // A value of each term of a block, and the place where it is repeated for each channel.
+    struct Spread {
+        int terms = -1, copy = -1;
+        Scalar value;
+    };
+
     static Stmts around(const std::vector<Loop>& loops, Stmts body) {
         for (auto l = loops.rbegin(); l != loops.rend(); ++l)
             if (l->variable.symbol_id())
@@ -118,25 +127,30 @@ class Interleaved {
         body_ = repeated(nest_.body);
     }
 
-    // What is the same for all channels of a term is written once for each of them, block by block: vectors
-    // are loaded from there.
+    // What is the same for all channels of a term is repeated for each of them, block by block: vectors are
+    // loaded from there.
     Scalar spread(const Scalar& s) {
-        const int copy = builder_.scratch(Place::Scope::local, s->dtype, {Int(width_)});
+        const std::int64_t in_register = longest_register / static_cast<std::int64_t>(bytes_of(s->dtype)),
+                           room = (parts_ + in_register - 1) / in_register * in_register;
+        const int terms = builder_.scratch(Place::Scope::local, s->dtype, {Int(room)}),
+                  copy = builder_.scratch(Place::Scope::local, s->dtype,
+                                          {Int(room * channel_.extent.constant())});
+        before_.push_back(declare(terms));
         before_.push_back(declare(copy));
-        spread_.push_back({copy, s});
+        spread_.push_back({terms, copy, s});
         return place_read(s->dtype, copy, {lane_});
     }
 
     // Of so many terms from that one on.
     Stmts spread_terms(const Int& first, const Int& count) const {
         Stmts body;
-        for (const auto& [copy, value] : spread_) {
+        for (const auto& [terms, copy, value] : spread_) {
             const Int term = Int::symbol("term", {0, parts_ - 1});
             const Scalar here =
                 substitute(value, {{nest_.reduced.back().variable.symbol_id(), first + term}});
-            body.push_back(
-                loop(term, 0, count, Binding::serial,
-                     {over_channels({set(copy, {term * channel_.extent + channel_.variable}, here)})}));
+            body.push_back(loop(term, 0, count, Binding::simd, {set(terms, {term}, here)}));
+            body.push_back(repeat(copy, {Int(0)}, place_read(value->dtype, terms, {Int(0)}),
+                                  channel_.extent.constant(), count));
         }
         return body;
     }
@@ -200,11 +214,11 @@ class Interleaved {
     const Int lane_;
     const DType dtype_;
     Scalar body_;
-    Stmts before_;                                // copies of what is the same for all terms
-    Stmts before_run_;                            // of what is the same for those of the last loop
-    std::vector<std::pair<int, Scalar>> spread_;  // places, and what is the same for all channels there
-    bool in_chunk_ = true;                        // and for all results outside of the channels
-    std::vector<Int> at_{};                       // of the partial results: the loops outside
+    Stmts before_;                // copies of what is the same for all terms
+    Stmts before_run_;            // of what is the same for those of the last loop
+    std::vector<Spread> spread_;  // what is the same for all channels
+    bool in_chunk_ = true;        // and for all results outside of the channels
+    std::vector<Int> at_{};       // of the partial results: the loops outside
     int sums_ = -1;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/loops.h"
 
@@ -42,8 +43,7 @@ class ShortRows {
                   count = one ? last.extent : min(lane_block, last.extent - first),
                   row = Int::symbol("row", {0, lane_block - 1}),
                   lane = Int::symbol("lane", {0, lane_block - 1}),
-                  point = Int::symbol("point", {0, lane_block - 1}),
-                  other = Int::symbol("column", {0, lane_block - 1});
+                  point = Int::symbol("point", {0, lane_block - 1});
         std::vector<Turned> turned{made(acc_.place())};
         if (acc_.index_place() >= 0) turned.push_back(made(acc_.index_place()));
 
@@ -55,27 +55,43 @@ class ShortRows {
         append(each, acc_.finish({}, lane_block));
         for (const Turned& t : turned) {
             body.push_back(declare(t.parts));
-            body.push_back(declare(t.across));
             keep.push_back(set(t.parts, {row, lane}, place_read(t.dtype, t.from, {lane})));
         }
         each.push_back(loop(lane, 0, lane_block, Binding::simd, std::move(keep)));
         body.push_back(loop(row, 0, count, Binding::serial, std::move(each)));
-        for (const Turned& t : turned)
+        const Scalar result = nest_.combine == Combine::sum && turned.back().dtype == DType::float32
+                                  ? added_up(turned.back(), point, body)
+                                  : across_rows(turned, count, point, body);
+        body.push_back(loop(point, 0, count, Binding::simd,
+                            substitute(stored(result), {{last.variable.symbol_id(), first + point}})));
+        return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), lane_block)};
+    }
+
+    // Shuffles that transpose the parts add them, too.
+    Scalar added_up(const Turned& rows, const Int& point, Stmts& body) {
+        const int sums = builder_.scratch(Place::Scope::private_, rows.dtype, {Int(lane_block)});
+        body.push_back(declare(sums));
+        body.push_back(add_up_rows(sums, rows.parts));
+        return place_read(rows.dtype, sums, {point});
+    }
+
+    Scalar across_rows(const std::vector<Turned>& turned, const Int& count, const Int& point, Stmts& body) {
+        const Int row = Int::symbol("row", {0, lane_block - 1}),
+                  other = Int::symbol("column", {0, lane_block - 1});
+        for (const Turned& t : turned) {
+            body.push_back(declare(t.across));
             body.push_back(
                 loop(row, 0, count, Binding::turned,
                      {loop(other, 0, lane_block, Binding::serial,
                            {set(t.across, {other, row}, place_read(t.dtype, t.parts, {row, other}))})}));
+        }
         for (std::int64_t w = lane_block / 2; w >= 1; w /= 2) {
             const Int l = w > 1 ? Int::symbol("l", {0, w - 1}) : Int(0);
             body.push_back(
                 loop(l, 0, w, Binding::unrolled,
                      {loop(point, 0, lane_block, Binding::simd, {meet(turned, l, l + w, point)})}));
         }
-        const Turned& results = turned.back();
-        Stmts store = stored(place_read(results.dtype, results.across, {Int(0), point}));
-        body.push_back(loop(point, 0, count, Binding::simd,
-                            substitute(store, {{last.variable.symbol_id(), first + point}})));
-        return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), lane_block)};
+        return place_read(turned.back().dtype, turned.back().across, {Int(0), point});
     }
 
     Turned made(int from) {

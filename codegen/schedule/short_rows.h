@@ -6,6 +6,8 @@
 //         across = parts, turned
 //         for w = 8, 4, 2, 1:  for l < w:  across[l][all 16] with across[l + w][all 16]
 //         results = across[0][all 16]
+//
+// Sums of floats are added by the shuffles that turn them.
 #pragma once
 
 #include <optional>

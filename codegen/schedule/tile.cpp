@@ -16,7 +16,7 @@ namespace {
 // Partial results of a block of lanes stay in registers or L1 over the whole reduction. Without rows that
 // share what is loaded, memory decides, which is read faster by longer runs.
 constexpr std::int64_t block_of_lanes = 64, block_without_rows = 256, widest_tile = 12,
-                       most_written_out = 128;
+                       most_written_out = 128, longest_row_of_lane = 16;
 
 struct Tile {
     int axis = -1;  // the second parallel loop, -1: none
@@ -193,9 +193,26 @@ class Tiler {
         all.reserve(others.size());
         for (const Accumulation& other : others) all.push_back(&other);
         append(body, over_lanes(clear));
-        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes, count.is_constant(), all));
+        WrittenOut written{.of_any_length = count.is_constant()};
+        if (is_row_of_lane()) written.all_of = longest_row_of_lane;
+        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes, written, all));
         append(body, over_lanes(store));
         return body;
+    }
+
+    // The last loop of the sum walks along a short row, and lanes from row to row: these are loaded whole
+    // (kernel/turned_reads.h).
+    bool is_row_of_lane() const {
+        if (nest_.reduced.empty()) return false;
+        const Loop& last = nest_.reduced.back();
+        bool found = false;
+        for_each_read(nest_.body, [&](const ScalarNode& s) {
+            const Int offset = offset_of(s, builder_.shapes());
+            const std::optional<Int> along = stride_of(offset, last.variable),
+                                     across = stride_of(offset, lanes_.variable);
+            found = found || (along && across && along->is(1) && *across == last.extent);
+        });
+        return found;
     }
 
     const Member& member_;

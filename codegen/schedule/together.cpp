@@ -76,8 +76,9 @@ std::optional<Stmts> schedule_together(std::vector<Member> members, const Target
         for (const Accumulation& sum : sums) append(body, sum.clear({}));
         std::vector<const Accumulation*> others;
         for (std::size_t k = 1; k < sums.size(); ++k) others.push_back(&sums[k]);
-        append(body, sums[0].combine(
-                         inner, first.nest.reduced, {Copy{}}, [](Stmts s) { return s; }, false, others));
+        append(body,
+               sums[0].combine(
+                   inner, first.nest.reduced, {Copy{}}, [](Stmts s) { return s; }, WrittenOut{}, others));
         for (std::size_t k = 0; k < sums.size(); ++k) {
             append(body, sums[k].finish({}));
             append(body, stores(members[k], sums[k].result({})));

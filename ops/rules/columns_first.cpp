@@ -25,21 +25,23 @@ namespace {
 using AxisList = std::vector<std::int64_t>;
 
 constexpr std::int64_t longest = 31, lanes = 16;  // as codegen/nest/channels.cpp has lanes for
-constexpr std::int64_t worth_it = 512;            // so many terms of a column are worth a sum more
+// So many terms of a column are worth a sum more; of a part of longer rows, as windows are, more have to be.
+constexpr std::int64_t worth_it = 64, worth_it_of_parts = 512;
 
-// Whether what is computed of it has one of the last two axes and is repeated along the other one, or has a
-// part of the last one.
-bool keeps_axes_apart(const NodePtr& x, const Shape& shape, std::unordered_set<const Node*>& seen) {
+// Whether what is computed of it has one of the last two axes and is repeated along the other one, or, where
+// that counts, has a part of the last one.
+bool keeps_axes_apart(const NodePtr& x, const Shape& shape, bool parts,
+                      std::unordered_set<const Node*>& seen) {
     const Shape& own = x->type.shape;
     const std::size_t rank = own.size(), axes = 2;
     if (rank >= axes && own.back().is(1) && !own[rank - axes].is(1)) return true;
     if (rank == 0 || !(own.back() == shape.back())) return false;
     if (rank < axes || (own[rank - axes].is(1) && !shape[shape.size() - axes].is(1))) return true;
     if (!seen.insert(x.get()).second) return false;
-    if (x->op == slice_op()) return !(x->inputs[0]->type.shape.back() == own.back());
+    if (x->op == slice_op()) return parts && !(x->inputs[0]->type.shape.back() == own.back());
     return (x->op->kind == OpKind::map || x->op == expand_op()) &&
            std::any_of(x->inputs.begin(), x->inputs.end(),
-                       [&](const NodePtr& y) { return keeps_axes_apart(y, shape, seen); });
+                       [&](const NodePtr& y) { return keeps_axes_apart(y, shape, parts, seen); });
 }
 
 // Lookups and conversions of half precision fill no lanes of several rows: they take longer there than one by
@@ -72,7 +74,8 @@ NodePtr columns_first(const Match& m, const Pattern& x) {
     Int count = 1;
     for (const std::int64_t axis : rows) count = count * shape[static_cast<std::size_t>(axis)];
     std::unordered_set<const Node*> seen;
-    if (count.range().high < worth_it || !keeps_axes_apart(terms, shape, seen)) return nullptr;
+    const std::int64_t most = count.range().high;
+    if (most < worth_it || !keeps_axes_apart(terms, shape, most >= worth_it_of_parts, seen)) return nullptr;
     if (seen.clear(); has_slow_lanes(terms, seen)) return nullptr;
     // A product that shares what it loads among results would have as many more of them.
     if (loads_per_point(root) < 1) return nullptr;

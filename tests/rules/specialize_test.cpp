@@ -112,8 +112,8 @@ TEST_CASE("a sum over rows and few columns sums each column first where both axe
     CHECK(optimized(sum(sqr(rows(600, 31) - columns(31)))) == apart);
     CHECK(optimized(sum(sqr(rows(-1, 16) - columns(16)))) == whole);
     CHECK(optimized(sum(sqr(rows(-1, 32) - columns(32)))) == whole);
-    CHECK(optimized(sum(sqr(rows(500, 10) - columns(10)))) == whole);  // too few
-    CHECK(optimized(sum(sqr(rows(-1, 10)))) == "sum(sqr(x))");         // one axis in memory
+    CHECK(optimized(sum(sqr(rows(60, 10) - columns(10)))) == whole);  // too few
+    CHECK(optimized(sum(sqr(rows(-1, 10)))) == "sum(sqr(x))");        // one axis in memory
     const Expr three = input(float32, {-1, 8, 9, 3}, "x");
     CHECK(optimized(sum(sqr(three - columns(3)), {1, 2, 3})) ==  // few pixels
           "sum(sqr(sub(reshape(x), expand(reshape(repeated copy(b))))))");
