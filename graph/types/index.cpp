@@ -10,27 +10,12 @@
 
 #include "graph/base/check.h"
 #include "graph/base/hash.h"
+#include "graph/types/index_order.h"
 #include "graph/types/saturated.h"
 
 namespace bitale {
 
 namespace {
-
-std::strong_ordering compare(const AtomPtr& a, const AtomPtr& b) {
-    if (a == b) return std::strong_ordering::equal;
-    if (auto c = a->kind <=> b->kind; c != 0) return c;
-    if (a->kind == Atom::Kind::symbol) return a->id <=> b->id;
-    if (auto c = a->a <=> b->a; c != 0) return c;
-    return a->b <=> b->b;
-}
-
-std::strong_ordering compare(const Atoms& a, const Atoms& b) {
-    if (a.same_list(b)) return std::strong_ordering::equal;
-    if (auto c = a.size() <=> b.size(); c != 0) return c;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        if (auto c = compare(a[i], b[i]); c != 0) return c;
-    return std::strong_ordering::equal;
-}
 
 std::int64_t saturate(__int128 x) {
     if (x < IntRange::lowest) return IntRange::lowest;
@@ -278,7 +263,7 @@ Int block_of(const Int& sum) { return sum.is_constant() ? sum : IntBuilder::of(A
 std::vector<Int> starts_of(const std::vector<Int>& lengths) {
     std::vector<Int> all;
     for (const Int& length : lengths) all.push_back(written_out(length));
-    const Int end = total_of(std::move(all));
+    const Int end = with_parts_joined(total_of(std::move(all)));
     std::vector<Int> starts{0};
     if (end.terms().size() <= most_terms || !end.non_negative()) {
         for (const Int& length : lengths) starts.push_back(starts.back() + length);

@@ -93,6 +93,8 @@ Int min(const Int& a, const Int& b);
 Int max(const Int& a, const Int& b);
 // Of any number of them, added in pairs: one by one, a sum of hundreds of symbols would be copied for each.
 Int total_of(std::vector<Int> parts);
+// The same number, with p for min(p, q) + max(0, p - q), as the lengths of the two parts of an axis are.
+Int with_parts_joined(const Int& x);
 // Where each of some lengths begins if they lie side by side, and last where all end. The start of one of
 // hundreds of symbols would have hundreds of terms: blocks of them are one term each, max(sum, 0), and so is
 // the end. Ends of the same lengths are ==, however they were put together.

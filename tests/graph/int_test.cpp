@@ -208,6 +208,31 @@ TEST_CASE("starts of many lengths have few terms, and the values of their sums")
     }
 }
 
+TEST_CASE("the parts of an axis are as long as the axis") {
+    const Int n = Int::symbol("n"), k = Int::symbol("k", {-5, 9}), first = min(n, max(k, 0));
+    CHECK(with_parts_joined(min(n, k) + max(0, n - k)) == n);
+    CHECK(with_parts_joined(min(n, k) + max(0, k - n)) == k);
+    CHECK(with_parts_joined(3 * min(n, k) + 3 * max(0, n - k) + k + 1) == 3 * n + k + 1);
+    CHECK(starts_of({first, n - first}).back() == n);
+    CHECK(starts_of({max(0, n - 1), min(n, 1), k}).back() == n + k);
+    for (const Int& other : {min(n, k) + max(0, n - k - 1), min(n, k) + 2 * max(0, n - k), max(0, n - k)})
+        CHECK(with_parts_joined(other) == other);
+}
+
+TEST_CASE("formulas that share parts are compared in time that grows with their depth") {
+    constexpr int deep = 200;
+    const Int n = Int::symbol("n");
+    const auto nested = [&](int depth, int last) {
+        Int x = n;
+        for (int i = 0; i < depth; ++i) x = max(min(x, 2 * x - i), x - (i == last ? 3 : 2));
+        return x;
+    };
+    const Int a = nested(deep, -1), b = nested(deep, -1), c = nested(deep, 9);
+    CHECK(a == b);
+    CHECK(a != c);
+    CHECK((a < c) == !(c < a));
+}
+
 TEST_CASE("the length of a minibatch is proven") {
     const Int i = Int::symbol("i", {IntRange::lowest, IntRange::highest});
     CHECK((i + 1) * 128 - i * 128 == Int(128));

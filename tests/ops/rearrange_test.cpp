@@ -29,6 +29,18 @@ TEST_CASE("roll moves elements along an axis, by any number of places") {
         const Array one = sample(float32, {n});
         CHECK(numbers(evaluated(roll(v, 3, 0), {v}, {one})) == numbers(one));
     }
+    const Expr m = matrix("m");
+    for (const std::int64_t shift : {1, -1, 4, -7})
+        CHECK(roll(m, shift, 0).node()->type.shape == m.node()->type.shape);
+    // Fields that move into each other: lengths stay those of the inputs, however many steps there are.
+    Expr h = m, w = matrix("w");
+    constexpr int steps = 40;
+    for (int i = 0; i < steps; ++i) {
+        const Expr next = 0.25F * (roll(h, 1, 0) + roll(h, -1, 0)) - 0.5F * (roll(w, -1, 0) - roll(w, 1, 0));
+        w = 0.25F * (roll(w, 1, 0) + roll(w, -1, 0)) - 0.5F * (roll(sqr(h), -1, 0) - roll(h, 1, 0));
+        h = next;
+    }
+    CHECK(h.node()->type.shape[0].terms().size() == 1);
     require_gradient([](const auto& x) { return roll(x[0], 2, 1); }, {sample(float64, {2, 5})}, true);
     CHECK_THROWS_AS(roll(v, 1, 1), IndexError);
 }
