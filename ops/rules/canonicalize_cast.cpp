@@ -1,4 +1,8 @@
-// Casts: at most one in a row where the first loses nothing.
+// Casts: at most one in a row where the first loses nothing; integers are narrow before they are added.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 
@@ -41,11 +45,27 @@ bool middle_is_superfluous(DType first, DType middle, DType last) {
     return is_float(first) == is_float(middle) || is_float(last) || last == boolean || holds(last, first);
 }
 
+// cast(a + b) of integers whose high bits the cast leaves out: they change no other ones, and vectors of
+// narrow elements have more of them.
+Rule narrow(const char* op, const std::vector<Pattern>& operands) {
+    const Pattern wide = Pattern::apply(op, operands);
+    return {std::string("cast-of-") + op, cast(wide), [=](const Match& m) -> NodePtr {
+                const DType from = m[wide]->type.dtype, to = m.root()->type.dtype;
+                if (!is_integer(from) || !is_integer(to) || bits_of(to) >= bits_of(from) ||
+                    !m.may_look_through(m[wide]))
+                    return nullptr;
+                Nodes inputs;
+                for (const NodePtr& input : m[wide]->inputs)
+                    inputs.push_back(make_node(m.root()->op, {input}, m.root()->attributes, m.root()->where));
+                return make_node(m[wide]->op, std::move(inputs), m[wide]->attributes, m[wide]->where);
+            }};
+}
+
 }  // namespace
 
 std::vector<Rule> cast_rules() {
-    const Pattern x = any("x"), inner = cast(x), outer = cast(inner);
-    return {
+    const Pattern x = any("x"), y = any("y"), inner = cast(x), outer = cast(inner);
+    std::vector<Rule> rules = {
         {"cast-same", inner, x, Tag::exact,
          [=](const Match& m) { return m[x]->type.dtype == m.root()->type.dtype; }},
         {"cast-cast", outer, cast(x).like(outer), Tag::exact,
@@ -53,6 +73,10 @@ std::vector<Rule> cast_rules() {
              return middle_is_superfluous(m[x]->type.dtype, m[inner]->type.dtype, m[outer]->type.dtype);
          }},
     };
+    for (const char* op : {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"})
+        rules.push_back(narrow(op, {x, y}));
+    for (const char* op : {"neg", "invert"}) rules.push_back(narrow(op, {x}));
+    return rules;
 }
 
 }  // namespace bitale

@@ -59,7 +59,7 @@ const RuleSet& decompose_rules() {
 const RuleSet& specialize_rules() {
     static const RuleSet& set = *new RuleSet(
         make_set("specialize", join({idiom_rules(), power_rules(), pooling_rules(), filter_rules(),
-                                     lookup_rules(), order_rules(), canonical()})));
+                                     lookup_rules(), order_rules(), stack_rules(), canonical()})));
     return set;
 }
 

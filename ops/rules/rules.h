@@ -40,6 +40,7 @@ std::vector<Rule> whole_power_rules();  // x^3 and x^4 as products, x^-1 as a qu
 std::vector<Rule> power_rules();        // products for powers with small constant exponents
 std::vector<Rule> pooling_rules();      // max_pool next to its convolution
 std::vector<Rule> order_rules();        // transposes come last
+std::vector<Rule> stack_rules();        // reductions over the parts of a stack
 std::vector<Rule> column_rules();       // sums over a short last axis: each column by itself first
 
 // No phase of its own: the gradient of filters behind max-pooling as a sum over windows, where `worth_it`

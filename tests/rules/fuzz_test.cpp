@@ -104,7 +104,8 @@ bool may_be_a_wrong_number(const Rule& rule) {
 const std::set<std::string> rules_of_surroundings = {
     "slice-part",          "reshape-round-trip",    "map-by-rows",           "slice-argsort",
     "slice-take-along",    "stack-windows",         "map-then-transpose",    "view-then-transpose",
-    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated", "sum-columns-first"};
+    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated", "sum-columns-first",
+    "sum-of-stack",        "product-of-stack",      "max-of-stack",          "min-of-stack"};
 
 using AxisList = std::vector<std::int64_t>;
 
@@ -181,6 +182,7 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
     if (rule.ends_with("-then-transpose") || rule == "transpose-of-repeated")
         return of_transposed(rule, random, leaf);
     if (rule == "sum-columns-first") return fuzz::sum_of_columns(random, leaf);
+    if (rule.ends_with("-of-stack")) return fuzz::reduced_stack(rule, random, leaf);
     if (rule == "slice-part") {
         Nodes parts;
         const auto axis = random.between(0, 1);

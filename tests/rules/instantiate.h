@@ -525,4 +525,23 @@ inline NodePtr sum_of_columns(Instantiator& random, const std::function<NodePtr(
     return make_node(find_op("sum"), {terms}, {{"axes", axes}});
 }
 
+// What a rule named sum-of-stack, max-of-stack and so on replaces.
+inline NodePtr reduced_stack(const std::string& rule, Instantiator& random,
+                             const std::function<NodePtr(Shape)>& leaf) {
+    const auto axis = random.between(0, 1);
+    const std::int64_t count = random.between(2, 5), length = random.between(0, 3);
+    Nodes parts;
+    for (std::int64_t k = 0; k < count; ++k)
+        parts.push_back(leaf(axis == 0 ? Shape{1, length} : Shape{length, 1}));
+    const NodePtr whole = make_node(find_op("concat"), parts, {{"axis", axis}});
+    const char* const maps[] = {"add", "mul", "sub", "maximum"};
+    const NodePtr x = random.chance(2)
+                          ? whole
+                          : make_node(find_op(maps[random.between(0, 3)]), {whole, leaf(whole->type.shape)});
+    const bool both = random.chance(3) && (length > 0 || rule == "sum-of-stack");
+    const std::string op = rule.substr(0, rule.find('-'));
+    return make_node(find_op(op == "product" ? "prod" : op), {x},
+                     {{"axes", both ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{axis}}});
+}
+
 }  // namespace bitale::fuzz

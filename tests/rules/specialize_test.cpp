@@ -104,6 +104,20 @@ TEST_CASE("the gradient of dropout behind a relu reads its result") {
     CHECK_THAT(optimized(grad(sum(sqr(dropout(tanh(z), 0.5, stream))), z)), !ContainsSubstring("gt("));
 }
 
+TEST_CASE("what is reduced of a stack is computed of its parts") {
+    const Expr a = matrix("a"), b = matrix("b"), c = matrix("c"), small = matrix("n", int32);
+    CHECK(optimized(max(stack({a, b, c}, 0), {0})) == "maximum(maximum(a, b), c)");
+    CHECK(optimized(min(stack({a, b}, 2), {2})) == "minimum(a, b)");
+    CHECK(optimized(sum(exp(stack({a, b}, 1)), {1})) == "add(exp(a), exp(b))");
+    CHECK(optimized(sum(stack({a, b}, 0))) == "sum(add(a, b))");
+    CHECK(optimized(sum(stack({small, small}, 0), {0})) == "add(cast(n), cast(n))");  // int64
+    CHECK(optimized(cast(sum(stack({small, small + 1}, 0), {0}), int16)) == "add(cast(n), add(cast(n), 1))");
+    CHECK(optimized(sum(stack({a, b}, 0), {1})) == "sum(concat(reshape(a), reshape(b)))");
+    CHECK(optimized(sum(concatenate({a, b}, 0), {0})) == "sum(concat(a, b))");
+    const Expr half = matrix("h", float16);
+    CHECK(optimized(sum(stack({half, half}, 0), {0})) == "reshape(sum(concat(reshape(h), reshape(h))))");
+}
+
 TEST_CASE("a sum over rows and few columns sums each column first where both axes stay apart") {
     const auto rows = [](std::int64_t n, std::int64_t columns) { return input(float32, {n, columns}, "x"); };
     const auto columns = [](std::int64_t n) { return input(float32, Dims{n}, "b"); };

@@ -57,6 +57,10 @@ NodePtr instance_of(const Rule& rule, unsigned seed) {
         return fuzz::sum_of_columns(instantiator, [](Shape shape) {
             return make_input({float32, std::move(shape)}, "x", {});
         });
+    if (rule.name.ends_with("-of-stack"))
+        return fuzz::reduced_stack(rule.name, instantiator, [](Shape shape) {
+            return make_input({float32, std::move(shape)}, "x", {});
+        });
     try {
         return instantiator.instance(rule.pattern);
     } catch (const std::exception&) {
