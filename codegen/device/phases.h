@@ -18,6 +18,14 @@ template <>
 struct b_number_of<8> {
     typedef i64 type;
 };
+template <>
+struct b_number_of<2> {
+    typedef i16 type;
+};
+template <>
+struct b_number_of<1> {
+    typedef i8 type;
+};
 // Lane l of what is left of `x` when those that the rule says come from `y`.
 template <class RULE, class V>
 B_FN V b_chosen(V x, V y) {

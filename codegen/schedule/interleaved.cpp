@@ -116,15 +116,24 @@ class Interleaved {
                 for (const Loop& l : outer_) in_chunk_ = in_chunk_ && !varies_with(s, l);
                 return r = place_read(s->dtype, copy, {lane_});
             }
-            if (s->kind == ScalarNode::Kind::read && varies_with(s, nest_.reduced.back()) &&
+            const bool is_product = adds_products(nest_) && s == nest_.body;  // stays one, of two factors
+            if (!is_product && !is_half(s->dtype) && varies_with(s, nest_.reduced.back()) &&
                 !depends_on(s, channel_.variable.symbol_id()))
-                return r = spread(s);
+                return r = s->dtype == DType::boolean
+                               ? scalar_cast(s->dtype, spread(scalar_cast(DType::uint8, s)))
+                               : spread(s);
             if (s->arguments.empty()) return r = s;
             auto parts = std::make_shared<ScalarNode>(*s);
             for (Scalar& argument : parts->arguments) argument = repeated(argument);
             return r = parts;
         };
         body_ = repeated(nest_.body);
+    }
+
+    // What is made of it has vectors.
+    static bool is_half(DType dtype) {
+        constexpr int half = 16;
+        return is_float(dtype) && bits_of(dtype) <= half;
     }
 
     // What is the same for all channels of a term is repeated for each of them, block by block: vectors are

@@ -19,6 +19,7 @@
 #include "codegen/schedule/interleaved.h"
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/lanes.h"
+#include "codegen/schedule/looked_up_rows.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
@@ -116,7 +117,8 @@ int vector_loop(const Nest& nest, const ShapeOf& shape_of) {
         const int near = unit_stride_reads(nest, l.variable, shape_of);
         if (near == 0 && is_far(nest, l, shape_of)) continue;
         const double lanes = 16, filled = extent / (std::ceil(extent / lanes) * lanes);
-        const double score = (near + (i + 1 == nest.parallel.size() ? 0.5 : 0)) * filled;
+        const int of_reads = looks_up_rows(nest, l.variable, shape_of) ? 0 : near;
+        const double score = (of_reads + (i + 1 == nest.parallel.size() ? 0.5 : 0)) * filled;
         if (score > best_score) {
             best = static_cast<int>(i);
             best_score = score;
@@ -425,12 +427,13 @@ std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& ta
 SplitReduce cpu::schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                                 int partial_place, const Int& chunk) {
     const Nest& nest = member.nest;
+    const std::vector<Loop> parallel = in_order_of_lanes(nest, builder.shapes());
     Shape results;
     std::vector<Int> at, to{chunk};
-    for (const Loop& l : nest.parallel) {
+    for (const Loop& l : nest.parallel) to.push_back(l.variable);
+    for (const Loop& l : parallel) {
         results.push_back(l.extent);
         at.push_back(l.variable);
-        to.push_back(l.variable);
     }
     const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
     if (std::optional<SplitReduce> r = split_bytes(member, builder, rest, partial_place, chunk, to))
@@ -441,7 +444,7 @@ SplitReduce cpu::schedule_split(const Member& member, const Target& target, Kern
     Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;
     const auto over_results = [&](LoopBuilder& loops, const std::function<Stmts(LoopBuilder&)>& body) {
-        return loops.nest(nest.parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
+        return loops.nest(parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
     };
     SplitReduce r;
     r.before = acc.declare_all();
@@ -464,8 +467,7 @@ SplitReduce cpu::schedule_split(const Member& member, const Target& target, Kern
         // Results innermost: one iteration of the reduction adds to all of them in vector lanes.
         r.inside = acc.combine(inside, rest, {Copy{at}}, [&](Stmts s) {
             LoopBuilder loops(nest, false);
-            return loops.nest(
-                nest.parallel, [&](LoopBuilder&) { return s; }, Binding::simd);
+            return in_lanes_of_results(parallel, std::move(s), loops);
         });
     }
     LoopBuilder after(nest, false);

@@ -206,3 +206,28 @@ TEST_CASE("sums of half precision over rows and a few columns are rounded once")
     CHECK(got[0].at(0) == 250);
     CHECK(got[1].at(0) == 250);
 }
+
+TEST_CASE("interleaved channels with a number of each pixel, column or row, of every dtype") {
+    PackedCases cases(tested_device());
+    Random random(11);
+    for (const std::int64_t channels : {2, 3, 5, 19})
+        for (const DType dtype : {float32, float64, float16, int8, uint8, int16, int32, int64, boolean}) {
+            const std::int64_t images = 2, height = 5, width = 37;
+            const Dims of_pixels{images, height, width, 1}, of_columns{width, 1},
+                all{images, height, width, channels};
+            const Expr x = input(float32, all, "x"), p = input(dtype, of_pixels, "p"),
+                       q = input(dtype, of_columns, "q");
+            const auto values = [&](const Dims& shape) { return random_array(dtype, shape, random, 0, 5); };
+            const std::vector<Array> arguments{random_array(float32, all, random), values(of_pixels),
+                                               values(of_columns)};
+            const Expr moved = x - cast(p, float32), scaled = exp(-sqr(x)) * sqrt(cast(q, float32));
+            const std::string of = fmt::format("{} {}", name_of(dtype), channels);
+            cases.add(of + ", columns", {x, p}, {arguments[0], arguments[1]}, sum(sqr(moved), {2}));
+            cases.add(of + ", largest", {x, p}, {arguments[0], arguments[1]}, max(moved, {1, 2}));
+            cases.add(of + ", scaled", {x, q}, {arguments[0], arguments[2]}, sum(scaled, {2}));
+            cases.add(of + ", chosen", {x, p, q}, arguments,
+                      sum(where(gt(cast(p, float32), cast(q, float32)), x, 1 - x), {2}));
+            cases.add(of + ", of all", {x, p}, {arguments[0], arguments[1]}, sum(moved * x, {1, 2, 3}));
+        }
+    cases.run(60);
+}

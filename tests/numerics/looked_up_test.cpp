@@ -2,6 +2,8 @@
 // keep the lookup inside of it.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
@@ -94,4 +96,25 @@ TEST_CASE("gradients of several lists of rows of one table, of known and unknown
                       grad(total, x));
         }
     cases.run();
+}
+
+TEST_CASE("the gradient of a product behind a maximum over an axis of known and unknown length") {
+    PackedCases cases(tested_device());
+    Random random(9);
+    for (const bool known : {true, false})
+        for (const std::int64_t points : {1, 5, 40})
+            for (const auto& [rows, in, out] :
+                 {std::array<std::int64_t, 3>{300, 24, 20}, {90, 40, 33}, {7, 3, 5}}) {
+                const Expr x = input(float32, Dims{known ? points : -1, rows, in}, "x"),
+                           w = input(float32, Dims{in, out}, "w"), t = input(float32, Dims{rows, out}, "t"),
+                           h = max(dot(x, w), {0}), loss = sum(h * t);
+                const std::string of =
+                    fmt::format("{} {} x {} x {} x {}", known ? "known" : "unknown", points, rows, in, out);
+                const std::vector<Array> values{random_array(float32, {points, rows, in}, random),
+                                                random_array(float32, {in, out}, random),
+                                                random_array(float32, {rows, out}, random)};
+                cases.add(of, {x, w, t}, values, grad(loss, w));
+                cases.add(of + ", relu", {x, w, t}, values, grad(sum(relu(h) * t), w));
+            }
+    cases.run(20);
 }
