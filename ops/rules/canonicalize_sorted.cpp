@@ -6,6 +6,7 @@
 #include "ops/rules/rules.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/sort.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -35,6 +36,22 @@ NodePtr order_of_first(const Match& m, const Pattern& x, const Pattern& sorted) 
     return make_node(slice_op(), {first}, slice->attributes, slice->where);
 }
 
+// Along another axis rows are transposed before they are sorted and afterwards: the part is taken of rows.
+NodePtr taken_before_transpose(const Match& m, const Pattern& sorted) {
+    const NodePtr &slice = m.root(), &transpose = slice->inputs[0], &x = m[sorted];
+    if ((x->op != take_along_op() && x->op != argsort_op()) || slice->attributes.find("places") ||
+        !m.may_look_through(x))
+        return nullptr;
+    const auto& order = transpose->attributes.get<std::vector<std::int64_t>>("axes");
+    const auto& start = slice->attributes.get<std::vector<Int>>("start");
+    const auto& step = slice->attributes.get<std::vector<std::int64_t>>("step");
+    NodePtr part = x;
+    for (std::size_t d = 0; d < order.size(); ++d)
+        part = make_slice(part, static_cast<int>(order[d]), start[d], slice->type.shape[d], step[d],
+                          slice->where);
+    return make_permute(part, order, slice->where);
+}
+
 // Rows stay whole: x is read by rows.
 NodePtr taken_at_first(const Match& m, const Pattern& x, const Pattern& order) {
     const NodePtr& slice = m.root();
@@ -54,6 +71,8 @@ std::vector<Rule> sorted_rules() {
     const Pattern sorted = Pattern::apply("argsort", {x}), taken = Pattern::apply("take_along", {x, order});
     return {
         {"slice-argsort", slice(sorted), [=](const Match& m) { return order_of_first(m, x, sorted); }},
+        {"slice-transpose-of-sorted", slice(permute(x)),
+         [=](const Match& m) { return taken_before_transpose(m, x); }},
         {"slice-take-along", slice(taken), [=](const Match& m) { return taken_at_first(m, x, order); }},
     };
 }

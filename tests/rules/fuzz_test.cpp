@@ -101,11 +101,23 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {
-    "slice-part",          "reshape-round-trip",    "map-by-rows",           "slice-argsort",
-    "slice-take-along",    "stack-windows",         "map-then-transpose",    "view-then-transpose",
-    "scan-then-transpose", "reduce-then-transpose", "transpose-of-repeated", "sum-columns-first",
-    "sum-of-stack",        "product-of-stack",      "max-of-stack",          "min-of-stack"};
+const std::set<std::string> rules_of_surroundings = {"slice-part",
+                                                     "reshape-round-trip",
+                                                     "map-by-rows",
+                                                     "slice-argsort",
+                                                     "slice-take-along",
+                                                     "stack-windows",
+                                                     "map-then-transpose",
+                                                     "view-then-transpose",
+                                                     "scan-then-transpose",
+                                                     "reduce-then-transpose",
+                                                     "transpose-of-repeated",
+                                                     "sum-columns-first",
+                                                     "slice-transpose-of-sorted",
+                                                     "sum-of-stack",
+                                                     "product-of-stack",
+                                                     "max-of-stack",
+                                                     "min-of-stack"};
 
 using AxisList = std::vector<std::int64_t>;
 
@@ -225,7 +237,7 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
         }
         return make_node(find_op("concat"), stacked, {{"axis", at}});
     }
-    if (rule == "slice-argsort" || rule == "slice-take-along") {
+    if (rule == "slice-argsort" || rule == "slice-take-along" || rule == "slice-transpose-of-sorted") {
         const std::int64_t n = random.between(20, 40), start = random.between(0, 1),
                            count = random.between(0, 2);
         const NodePtr row = leaf({2, n});
@@ -235,6 +247,11 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
         const NodePtr x = rule == "slice-argsort" ? order
                                                   : make_node(find_op("take_along"), {leaf({2, n}), order},
                                                               {{"permutation", true}});
+        if (rule == "slice-transpose-of-sorted") {
+            const NodePtr across = make_permute(x, {1, 0}, {});
+            return random.chance(3) ? make_slice(across, 1, start, 1, 1, {})
+                                    : make_slice(across, 0, start, count, 1, {});
+        }
         return make_slice(x, 1, start, count, 1, {});
     }
     const Int a = random.between(1, 3), b = random.between(1, 3), c = random.between(1, 4);
