@@ -59,14 +59,34 @@ NodePtr view_of_repeated_scalar(const Match& m) {
     return make_expand(view->inputs[0]->inputs[0], view->type.shape, view->where);
 }
 
+// Each row so many times, as images are enlarged: x[i / times] for i below times * rows.
+NodePtr rows_repeated(const Match& m, const Pattern& x, const Pattern& first, const Pattern& times) {
+    const NodePtr &rows = m[x], &root = m.root();
+    const double number = m.number(times);
+    constexpr double most = 1 << 20;
+    if (m.number(first) != 0 || !(number >= 2) || number > most || rows->type.rank() == 0) return nullptr;
+    const auto count = static_cast<std::int64_t>(number);
+    Shape shape = rows->type.shape;
+    if (root->inputs[1]->type.rank() != 1 || !(root->type.shape[0] == shape[0] * count)) return nullptr;
+    shape.insert(shape.begin() + 1, Int(1));
+    const NodePtr apart = make_reshape(rows, shape, root->where);
+    shape[1] = count;
+    return make_reshape(make_expand(apart, shape, root->where), root->type.shape, root->where);
+}
+
 }  // namespace
 
 std::vector<Rule> repeat_rules() {
+    const Pattern x = any("x"), first = constant("first"), times = constant("times"),
+                  number = floordiv(Pattern::apply("range", {first}), times);
+    const auto repeated = [=](const Match& m) { return rows_repeated(m, x, first, times); };
     const Pattern map = Pattern::of_kind(OpKind::map, "map"), view = Pattern::of_kind(OpKind::view, "view");
     return {
         {"map-scalar", map, with_scalars},
         {"map-before-expand", map, before_repeating},
         {"view-of-scalar", view, view_of_repeated_scalar},
+        {"gather-repeated", Pattern::apply("gather", {x, number}), repeated},
+        {"gather-repeated-of-cast", Pattern::apply("gather", {x, cast(number)}), repeated},
     };
 }
 

@@ -114,6 +114,8 @@ const std::set<std::string> rules_of_surroundings = {"slice-part",
                                                      "transpose-of-repeated",
                                                      "sum-columns-first",
                                                      "slice-transpose-of-sorted",
+                                                     "gather-repeated",
+                                                     "gather-repeated-of-cast",
                                                      "sum-of-stack",
                                                      "product-of-stack",
                                                      "max-of-stack",
@@ -194,6 +196,17 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
     if (rule.ends_with("-then-transpose") || rule == "transpose-of-repeated")
         return of_transposed(rule, random, leaf);
     if (rule == "sum-columns-first") return fuzz::sum_of_columns(random, leaf);
+    if (rule.starts_with("gather-repeated")) {
+        const std::int64_t rows = random.between(1, 5), times = random.between(2, 4);
+        const auto number = [](std::int64_t x) {
+            return make_constant(Array(std::vector<std::int64_t>{x}, {}), {});
+        };
+        const NodePtr range = make_node(find_op("range"), {number(0)}, {{"length", Int(rows * times)}}),
+                      of = make_node(find_op("floordiv"), {range, number(times)});
+        const NodePtr places =
+            rule == "gather-repeated" ? of : make_node(find_op("cast"), {of}, {{"dtype", int32}});
+        return make_node(find_op("gather"), {leaf(random.chance(2) ? Shape{rows} : Shape{rows, 3}), places});
+    }
     if (rule.ends_with("-of-stack")) return fuzz::reduced_stack(rule, random, leaf);
     if (rule == "slice-part") {
         Nodes parts;
