@@ -90,12 +90,17 @@ T wrapping_sum(T a, T b) {
 }
 
 // oneDNN of a processor without 512-bit vectors packs no operand whose columns are side by side, so that rows
-// which lie half pages apart share few places of the cache.
+// which lie half pages apart share few places of the cache. With them it packs operands whose terms are side
+// by side in rows that lie pages apart at a fraction of its speed, which few columns do not make up for.
 bool rows_collide(const GemmShape& s) {
 #if defined(__x86_64__)
     static const bool packs = __builtin_cpu_supports("avx512f");
     constexpr std::int64_t half_page = 512, enough_rows = 32;
-    if (packs) return false;
+    constexpr std::int64_t page = 1024, few_columns = 128;
+    const std::int64_t terms_a = s.strided ? s.row_a : s.k, terms_b = s.strided ? s.row_b : s.k;
+    if (packs)
+        return !s.transpose_a && s.transpose_b && terms_a % page == 0 && terms_b % page == 0 &&
+               s.n <= few_columns;
     const std::int64_t row_a = s.strided ? s.row_a : s.m, row_b = s.strided ? s.row_b : s.n;
     if (!s.transpose_b && row_b % half_page == 0) return true;
     return s.transpose_a && row_a % half_page == 0 && (!s.transpose_b || s.m >= enough_rows);

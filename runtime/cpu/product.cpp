@@ -7,6 +7,9 @@
 #include "runtime/cpu/product.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
 
 namespace bitale {
 
@@ -29,7 +32,7 @@ template <class T, int register_bytes, int tile_rows>
 struct Product {
     static constexpr std::int64_t lanes = register_bytes / sizeof(T), tile_columns = 2 * lanes;
     static constexpr std::int64_t rows_of_block = most_rows_of_block / tile_rows * tile_rows;
-    static_assert(most_tile_rows % tile_rows == 0 && most_tile_columns % tile_columns == 0);
+    static_assert(tile_rows <= most_tile_rows && most_tile_columns % tile_columns == 0);
     static_assert(columns_of_block % most_tile_columns == 0);
     // g++ takes these attributes of a template's T in a typedef alone. NOLINTBEGIN(modernize-use-using)
     typedef T Lanes __attribute__((vector_size(register_bytes)));
@@ -70,12 +73,50 @@ struct Product {
             for (std::int64_t x = 0; x < width; ++x) to[x] = from[x];
     }
 
+    // Half of two registers, from that lane on, lane by lane.
+    template <std::size_t first, std::size_t... I>
+    static B_INLINE void interleave(const Lanes& x, const Lanes& y, Lanes& to, std::index_sequence<I...>) {
+        to = __builtin_shufflevector(x, y, ((I % 2 == 0 ? 0 : lanes) + first + I / 2)...);
+    }
+
+    // As many registers as lanes, rows to columns.
+    static B_INLINE void transpose(Lanes* x) {
+        constexpr auto all = std::make_index_sequence<static_cast<std::size_t>(lanes)>();
+        Lanes y[lanes];
+        for (std::int64_t done = 1; done < lanes; done *= 2) {
+#pragma GCC unroll 8
+            for (std::int64_t l = 0; l < lanes / 2; ++l) {
+                interleave<0>(x[l], x[l + lanes / 2], y[2 * l], all);
+                interleave<lanes / 2>(x[l], x[l + lanes / 2], y[2 * l + 1], all);
+            }
+#pragma GCC unroll 16
+            for (std::int64_t l = 0; l < lanes; ++l) x[l] = y[l];
+        }
+    }
+
+    // Terms side by side: a register of each column at a time.
+    template <std::int64_t width, std::int64_t first = 0>
+    static B_INLINE void turn_registers(const T* from, std::int64_t step, T* to) {
+        constexpr std::int64_t count = std::min(lanes, width - first);
+        Lanes x[lanes];
+#pragma GCC unroll 16
+        for (std::int64_t l = 0; l < lanes; ++l)
+            x[l] = *reinterpret_cast<const Unaligned*>(from + (first + (l < count ? l : 0)) * step);
+        transpose(x);
+#pragma GCC unroll 16
+        for (std::int64_t l = 0; l < lanes; ++l)
+            std::memcpy(to + l * width + first, &x[l], count * sizeof(T));
+        if constexpr (first + lanes < width) turn_registers<width, first + lanes>(from, step, to);
+    }
+
     // A line of memory of each column at a time: columns may lie so that few of their lines fit into a cache.
     template <std::int64_t width>
     static B_INLINE void turn(const T* from, std::int64_t step, std::int64_t term, std::int64_t terms,
                               T* to) {
         constexpr std::int64_t line = 64 / sizeof(T);
         std::int64_t p = 0;
+        if (term == 1)
+            for (; p + lanes <= terms; p += lanes) turn_registers<width>(from + p, step, to + p * width);
         for (; p + line <= terms; p += line)
             for (std::int64_t x = 0; x < width; ++x)
                 for (std::int64_t q = p; q < p + line; ++q) to[q * width + x] = from[x * step + q * term];
@@ -176,7 +217,11 @@ __attribute__((target("avx512f,avx2,fma"))) void with_64_bytes(std::int64_t m, s
                                                                T alpha, StridedMatrix<const T> a,
                                                                StridedMatrix<const T> b, T beta,
                                                                StridedMatrix<T> c, T* room) {
-    Product<T, 64, 12>::run(m, n, k, alpha, a, b, beta, c, room);
+    // A tile that is filled by few rows takes as long as a whole one.
+    constexpr std::int64_t few = 8, whole = 12, rows_of_two = 16;
+    if (m <= few || (m > whole && m <= rows_of_two))
+        return Product<T, 64, few>::run(m, n, k, alpha, a, b, beta, c, room);
+    Product<T, 64, whole>::run(m, n, k, alpha, a, b, beta, c, room);
 }
 #endif
 
