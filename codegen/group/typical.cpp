@@ -73,6 +73,13 @@ double typical_count(const std::vector<Loop>& loops) {
     return n;
 }
 
+bool is_of_gradient(const Node& node) {
+    const auto of_line = std::find_if(node.origins.begin(), node.origins.end(),
+                                      [&](const Origin& o) { return o.where.line == node.where.line; });
+    if (of_line != node.origins.end()) return of_line->of_gradient;
+    return node.origins.empty() ? node.of_gradient : node.origins[0].of_gradient;
+}
+
 double typical_elements(const Node& node) { return typical(count_of(node.type.shape)); }
 
 }  // namespace bitale

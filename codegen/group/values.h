@@ -21,6 +21,8 @@ namespace bitale {
 double typical(const Int& x);
 double typical_count(const std::vector<Loop>& loops);
 double typical_elements(const Node& node);
+// By the origin that has the node's own line: views and rewrites add those of what they took in.
+bool is_of_gradient(const Node& node);
 
 struct Value {
     enum class Storage : std::uint8_t {

@@ -33,7 +33,7 @@ constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
 constexpr std::int64_t worth_groups = 256;  // iterations
 constexpr double many_rows = 64, fewest_side_by_side = 4;
-constexpr std::int64_t row_length = 1024;
+constexpr std::int64_t row_length = 1024, row_of_product = 256;
 
 bool known(const std::vector<Loop>& results) {
     return std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
@@ -204,6 +204,22 @@ bool is_cut_last(const Nest& nest) {
            !is_matrix_product(nest) && !over_windows(nest) && !over_images(nest);
 }
 
+// A product of matrices that are small but for the axis that is summed up, of which only a call knows how
+// long it is: all rows of a data set, or a few. More results than few; a library multiplies many.
+bool is_product_of_any_length(const Nest& nest) {
+    constexpr double most_results = 1 << 13;
+    return nest.reduced.size() == 1 && adds_products(nest) && nest.guards.empty() && nest.lets.empty() &&
+           nest.reduced[0].extent.range().high > INT32_MAX && !few(nest.parallel) && known(nest.parallel) &&
+           typical_count(nest.parallel) <= most_results && !looks_for_own_keys(nest);
+}
+
+// Such a product in rows.
+bool has_rows_of_any_length(const Nest& nest) {
+    return nest.reduced.size() == 2 && adds_products(nest) && nest.guards.empty() && nest.lets.empty() &&
+           nest.reduced[0].extent.range().high > INT32_MAX / row_of_product &&
+           nest.reduced[1].extent.range().high == row_of_product;
+}
+
 // The loop of which chunks have some iterations each, where the first one is too short for many of them.
 Nest longest_first(const Nest& nest) {
     constexpr std::size_t fewest_loops = 3;
@@ -246,18 +262,20 @@ Nest exact_sum(const Nest& nest) {
     return r;
 }
 
-Nest in_rows(const Nest& nest) {
+Nest in_rows(const Nest& nest, bool of_data) {
     if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.empty() ||
-        sums_runs(nest) || is_prefix(nest) || adds_at_places(nest) || !few(nest.parallel))
+        sums_runs(nest) || is_prefix(nest) || adds_at_places(nest))
         return nest;
+    const bool alone = nest.reduced.size() == 1, any_length = of_data && is_product_of_any_length(nest);
+    if (!few(nest.parallel) && !any_length) return nest;
     const Loop whole = nest.reduced.back();
-    const bool alone = nest.reduced.size() == 1;
     if (!alone && !is_cut_last(nest)) return longest_first(nest);
     if (alone && whole.extent.range().high < always_split) return nest;
-    const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
-    const Int inside = Int::symbol("inside", {0, row_length - 1});
-    Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * row_length + inside}});
-    r.reduced.back() = {inside, min(row_length, whole.extent - rows.variable * row_length)};
+    const std::int64_t length = any_length ? row_of_product : row_length;
+    const Loop rows = make_loop("row", ceildiv(whole.extent, length));
+    const Int inside = Int::symbol("inside", {0, length - 1});
+    Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * length + inside}});
+    r.reduced.back() = {inside, min(length, whole.extent - rows.variable * length)};
     r.reduced.insert(r.reduced.begin(), rows);
     return r;
 }
@@ -315,7 +333,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
                          ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&
                (results <= many_results || (results <= many_filters && over_images(nest))) &&
-               (gathers ||
+               (gathers || has_rows_of_any_length(nest) ||
                 (length >= long_row * first &&
                  ((first >= fewest_rows_of_tree && length >= long_reduction && !over_windows(nest)) ||
                   (first >= fewest_images && length >= short_sum && over_images(nest)))))) {

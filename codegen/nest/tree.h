@@ -35,7 +35,9 @@ bool has_many_rows(const Nest& nest, const ReductionTree& tree);
 // exact in any order.
 Nest exact_sum(const Nest& nest);
 
-// A long reduction over one axis as rows of 1,024, so that it can be split and still run in lanes.
-Nest in_rows(const Nest& nest);
+// A long reduction over one axis as rows of 1,024, so that it can be split and still run in lanes. With
+// `of_data`, products of small matrices over an axis of unknown length as rows of 256, too: such an axis is a
+// data set, where that of a gradient is a batch.
+Nest in_rows(const Nest& nest, bool of_data);
 
 }  // namespace bitale

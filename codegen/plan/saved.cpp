@@ -8,18 +8,6 @@
 
 namespace bitale {
 
-namespace {
-
-// By the origin that has the node's own line: views and rewrites add those of what they took in.
-bool is_of_gradient(const Node& node) {
-    const auto of_line = std::find_if(node.origins.begin(), node.origins.end(),
-                                      [&](const Origin& o) { return o.where.line == node.where.line; });
-    if (of_line != node.origins.end()) return of_line->of_gradient;
-    return node.origins.empty() ? node.of_gradient : node.origins[0].of_gradient;
-}
-
-}  // namespace
-
 std::vector<bool> saved_for_gradients(const Values& values) {
     std::vector<bool> read_by_gradient(values.list.size(), false);
     // Users first: what is computed anew where it is read hands on who reads it.

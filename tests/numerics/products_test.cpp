@@ -142,3 +142,26 @@ TEST_CASE("thin layers on gathered rows and their gradients") {
         }
     }
 }
+
+// Blocks of terms are added up by themselves: in one float32 sum the error would grow with the length.
+TEST_CASE("products over a long axis of unknown length are as precise as those of known ones") {
+    Random random(5);
+    const bool is_cpu = tested_device() == std::string("cpu");
+    for (const std::int64_t columns : {17, 24, 40, 64, 80})
+        for (const std::int64_t rows : is_cpu ? std::vector<std::int64_t>{0, 1, 255, 257, 3000, 40'000}
+                                              : std::vector<std::int64_t>{1, 257, 1500}) {
+            const Expr x = input(float32, Dims{-1, columns}, "x"), moved = x - 0.25F,
+                       wide = cast(moved, float64);
+            const Array values = random_array(float32, {rows, columns}, random, 0, 1);
+            const Array got =
+                            function({x}, dot(transpose(moved), moved), {.device = tested_device()})(values),
+                        exact = function({x}, dot(transpose(wide), wide), {.device = "reference"})(values);
+            double error = 0, most = 1e-30;
+            for (std::int64_t i = 0; i < columns * columns; ++i) {
+                error = std::max(error, std::abs(got.at(i) - exact.at(i)));
+                most = std::max(most, std::abs(exact.at(i)));
+            }
+            INFO(columns << " columns, " << rows << " rows");
+            CHECK(error <= 1e-6 * most);
+        }
+}
