@@ -257,12 +257,28 @@ Ended compile_for_debuggers(const HostCompiler& compiler, const CompileJob& job,
                        options().compiler_seconds, spent);
 }
 
+Ended run(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
+    const std::vector<std::string> command = command_of(compiler, job);
+    log(4, "starts " + joined(command));
+    return options().debug_kernels ? compile_for_debuggers(compiler, job, spent)
+                                   : run_program(command, options().compiler_seconds, spent);
+}
+
 // `spent`: of its time. Throws CompileError.
 void compile(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
     const std::vector<std::string> command = command_of(compiler, job);
-    log(4, "starts " + joined(command));
-    const Ended ended = options().debug_kernels ? compile_for_debuggers(compiler, job, spent)
-                                                : run_program(command, options().compiler_seconds, spent);
+    Ended ended = run(compiler, job, spent);
+    // Vectors of 16-bit integers under a mask are instructions that g++ 12 does not know. Scalars have the
+    // same bits.
+    if (ended.how == Ended::How::exited && ended.number != 0 &&
+        ended.said.find("internal compiler error") != std::string::npos) {
+        log(1, "an internal error of the host compiler: the kernel is compiled without vectors: " +
+                   joined(command));
+        CompileJob scalar = job;
+        for (const char* flag : {"-fno-tree-vectorize", "-fno-tree-slp-vectorize"})
+            scalar.more_flags.emplace_back(flag);
+        if (Ended again = run(compiler, scalar, spent); again.succeeded()) ended = std::move(again);
+    }
     const std::string why = outcome(job, ended, spent);
     if (why.empty()) return;
     outside::remove_file(job.object);

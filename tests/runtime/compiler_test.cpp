@@ -145,12 +145,26 @@ TEST_CASE("a compiler that dies, lies or cannot start is a CompileError", "[core
             by_hand);
     REQUIRE_THAT(failure("kill -11 $$\n"), ContainsSubstring("killed by signal 11)") && by_hand);
     REQUIRE_THAT(failure("exit 0\n"), ContainsSubstring("no object"));
+    REQUIRE_THAT(failure("echo internal compiler error: here; exit 1\n"),
+                 ContainsSubstring("exit status 1") && ContainsSubstring("internal compiler error: here"));
     REQUIRE_THAT(failure("while [ \"$1\" != -o ]; do shift; done; echo junk > \"$2\"\n"),
                  ContainsSubstring("cannot be loaded"));
     write_file(folder / "not a program", "\x7f junk");
     REQUIRE(chmod((folder / "not a program").c_str(), 0700) == 0);
     const ScopedVariable variable("BITALE_CXX", folder / "not a program");
     REQUIRE_THROWS_AS(load_kernels(adding("k_any", "1"), compiler(), 1), CompileError);
+}
+
+TEST_CASE("a kernel in which the compiler finds an error of its own is compiled without vectors",
+          "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    const std::string real = compiler().command.front();
+    make_script(folder / "cc",
+                "case \"$*\" in\n*-fno-tree-vectorize*|*--version*|*-print-prog-name*) exec '" + real +
+                    "' \"$@\";;\n*) echo 'internal compiler error: in extract_insn'; exit 1;;\nesac\n");
+    const ScopedVariable variable("BITALE_CXX", folder / "cc");
+    REQUIRE_NOTHROW(load_kernels(adding("k_any", "1"), compiler(), 1));
 }
 
 namespace {
