@@ -275,7 +275,7 @@ void compile(const HostCompiler& compiler, const CompileJob& job, milliseconds s
         log(1, "an internal error of the host compiler: the kernel is compiled without vectors: " +
                    joined(command));
         CompileJob scalar = job;
-        for (const char* flag : {"-fno-tree-vectorize", "-fno-tree-slp-vectorize"})
+        for (const char* flag : {"-fno-openmp-simd", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"})
             scalar.more_flags.emplace_back(flag);
         if (Ended again = run(compiler, scalar, spent); again.succeeded()) ended = std::move(again);
     }
