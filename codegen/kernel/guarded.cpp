@@ -160,9 +160,10 @@ class Period {
 
 class GuardCutter {
   public:
-    // `also_parts`: loops over what a task has of a value as well.
-    GuardCutter(KernelIR& kernel, const Segment& segment, bool also_parts)
-        : kernel_(kernel), parts_(segment.parts), also_parts_(also_parts) {
+    // `also_parts`: loops over what a task has of a value as well. `sizes`: symbols of the lengths of a call.
+    GuardCutter(KernelIR& kernel, const Segment& segment, const std::set<std::uint64_t>& sizes,
+                bool also_parts)
+        : kernel_(kernel), parts_(segment.parts), sizes_(sizes), also_parts_(also_parts) {
         points_.enter(segment.task, 0, segment.tasks);
     }
     bool any_parts() const { return any_parts_; }
@@ -282,6 +283,15 @@ class GuardCutter {
         return all;
     }
 
+    // By choices in each turn. What follows from the lengths of a call is computed once for it
+    // (keep_values_of_lengths).
+    bool is_computed(const Int& x) const {
+        const std::vector<AtomPtr> symbols = symbols_of(x);
+        return choices_in(x) > 0 && !std::all_of(symbols.begin(), symbols.end(), [&](const AtomPtr& symbol) {
+                   return sizes_.contains(symbol->id);
+               });
+    }
+
     // First by what holds for all points of the loop or for none. Where guards are mostly on one side, as at
     // all rows but the first, a branch for that; where they are not, one for each side.
     Stmts cut(const Stmt& s, int branches) {
@@ -294,7 +304,7 @@ class GuardCutter {
             const LikelyPoints::Likely likely = sample.side_of(g);
             LikelyPoints::Sample left = sample;
             left.keep(g, likely.side);
-            if (left.share_left() < usual_share || choices_in(g.low) + choices_in(g.high) > 0) {
+            if (left.share_left() < usual_share || is_computed(g.low) || is_computed(g.high)) {
                 open.push_back(g);
                 continue;
             }
@@ -478,6 +488,7 @@ class GuardCutter {
 
     KernelIR& kernel_;
     const std::map<int, std::vector<Part>>& parts_;
+    const std::set<std::uint64_t>& sizes_;
     const bool also_parts_;
     bool any_parts_ = false;
     LikelyPoints points_;
@@ -488,12 +499,12 @@ class GuardCutter {
 void cut_at_guards(KernelIR& kernel, const std::set<std::uint64_t>& sizes) {
     for (Phase& phase : kernel.phases)
         for (Segment& segment : phase.segments) {
-            GuardCutter cutter(kernel, segment, true);
+            GuardCutter cutter(kernel, segment, sizes, true);
             Segment cut = segment;
             cut.body = cutter(std::move(cut.body));
             // That an element is of the task's own part is proved by loops and guards.
             if (cutter.any_parts() && !is_verified(kernel, cut, sizes))
-                cut.body = GuardCutter(kernel, segment, false)(segment.body);
+                cut.body = GuardCutter(kernel, segment, sizes, false)(segment.body);
             segment.body = std::move(cut.body);
         }
 }
