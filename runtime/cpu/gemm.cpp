@@ -100,7 +100,7 @@ bool rows_collide(const GemmShape& s) {
     const std::int64_t terms_a = s.strided ? s.row_a : s.k, terms_b = s.strided ? s.row_b : s.k;
     if (packs)
         return !s.transpose_a && s.transpose_b && terms_a % page == 0 && terms_b % page == 0 &&
-               s.n <= few_columns;
+               s.n <= few_columns && s.m >= enough_rows && s.n >= enough_rows;
     const std::int64_t row_a = s.strided ? s.row_a : s.m, row_b = s.strided ? s.row_b : s.n;
     if (!s.transpose_b && row_b % half_page == 0) return true;
     return s.transpose_a && row_a % half_page == 0 && (!s.transpose_b || s.m >= enough_rows);

@@ -55,7 +55,9 @@ struct Product {
         }
         for (; j < columns; j += width, to += terms * width) {
             const T* const block = from + j * step;
-            if (columns - j < width)
+            if (columns - j < width && term == 1)
+                turn<width>(block, step, term, terms, to, columns - j);
+            else if (columns - j < width)
                 pack_some(block, step, term, columns - j, terms, width, to);
             else if (step == 1)
                 for (std::int64_t p = 0; p < terms; ++p) copy<width>(block + p * term, to + p * width);
@@ -94,29 +96,34 @@ struct Product {
         }
     }
 
-    // Terms side by side: a register of each column at a time.
+    // Terms side by side: a register of each column at a time, and zeros for columns that are not there.
     template <std::int64_t width, std::int64_t first = 0>
-    static B_INLINE void turn_registers(const T* from, std::int64_t step, T* to) {
+    static B_INLINE void turn_registers(const T* from, std::int64_t step, T* to, std::int64_t columns) {
         constexpr std::int64_t count = std::min(lanes, width - first);
         Lanes x[lanes];
 #pragma GCC unroll 16
         for (std::int64_t l = 0; l < lanes; ++l)
-            x[l] = *reinterpret_cast<const Unaligned*>(from + (first + (l < count ? l : 0)) * step);
+            x[l] = l < count && first + l < columns
+                       ? *reinterpret_cast<const Unaligned*>(from + (first + l) * step)
+                       : Unaligned{};
         transpose(x);
 #pragma GCC unroll 16
         for (std::int64_t l = 0; l < lanes; ++l)
             std::memcpy(to + l * width + first, &x[l], count * sizeof(T));
-        if constexpr (first + lanes < width) turn_registers<width, first + lanes>(from, step, to);
+        if constexpr (first + lanes < width) turn_registers<width, first + lanes>(from, step, to, columns);
     }
 
     // A line of memory of each column at a time: columns may lie so that few of their lines fit into a cache.
     template <std::int64_t width>
-    static B_INLINE void turn(const T* from, std::int64_t step, std::int64_t term, std::int64_t terms,
-                              T* to) {
+    static B_INLINE void turn(const T* from, std::int64_t step, std::int64_t term, std::int64_t terms, T* to,
+                              std::int64_t columns = width) {
         constexpr std::int64_t line = 64 / sizeof(T);
         std::int64_t p = 0;
         if (term == 1)
-            for (; p + lanes <= terms; p += lanes) turn_registers<width>(from + p, step, to + p * width);
+            for (; p + lanes <= terms; p += lanes)
+                turn_registers<width>(from + p, step, to + p * width, columns);
+        if (columns < width)
+            return pack_some(from + p * term, step, term, columns, terms - p, width, to + p * width);
         for (; p + line <= terms; p += line)
             for (std::int64_t x = 0; x < width; ++x)
                 for (std::int64_t q = p; q < p + line; ++q) to[q * width + x] = from[x * step + q * term];
