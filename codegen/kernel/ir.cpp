@@ -35,6 +35,11 @@ Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable)
     return substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
 }
 
+bool is_plain(const Stmt& s) {
+    return s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate || s.kind == Stmt::Kind::declare ||
+           s.kind == Stmt::Kind::comment;
+}
+
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
 }

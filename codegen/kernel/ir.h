@@ -122,6 +122,8 @@ struct Stmt {
     Stmts body;
 };
 
+// A set, accumulate, declare or comment: no index that it binds, and nothing under a condition.
+bool is_plain(const Stmt& s);
 void append(Stmts& to, Stmts from);
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step = 1);
 // The statements of one vector register: set, accumulate with constants, products of a scalar and

@@ -76,11 +76,6 @@ class Transposer {
                });
     }
 
-    static bool is_plain(const Stmt& s) {
-        return s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate ||
-               s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::comment;
-    }
-
     std::vector<Columns> columns_of(const Stmt& s) const {
         std::vector<Columns> found;
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || !s.begin.is(0) || s.step != 1 ||

@@ -19,11 +19,6 @@ bool is_power(std::int64_t step) { return (step & (step - 1)) == 0; }
 // Steps for which there are no instructions.
 bool is_awkward(std::int64_t step) { return step > 3 && step <= longest_group && !is_power(step); }
 
-bool is_plain(const Stmt& s) {
-    return s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate || s.kind == Stmt::Kind::declare ||
-           s.kind == Stmt::Kind::comment;
-}
-
 }  // namespace
 
 std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places) {

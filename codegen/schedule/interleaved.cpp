@@ -11,6 +11,7 @@
 #include "codegen/nest/channels.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
+#include "ops/elementwise/promotion.h"
 
 namespace bitale {
 
@@ -117,6 +118,7 @@ class Interleaved {
                 return r = place_read(s->dtype, copy, {lane_});
             }
             const bool is_product = adds_products(nest_) && s == nest_.body;  // stays one, of two factors
+            // What is made of half precision has vectors.
             if (!is_product && !is_half(s->dtype) && varies_with(s, nest_.reduced.back()) &&
                 !depends_on(s, channel_.variable.symbol_id()))
                 return r = s->dtype == DType::boolean
@@ -128,12 +130,6 @@ class Interleaved {
             return r = parts;
         };
         body_ = repeated(nest_.body);
-    }
-
-    // What is made of it has vectors.
-    static bool is_half(DType dtype) {
-        constexpr int half = 16;
-        return is_float(dtype) && bits_of(dtype) <= half;
     }
 
     // What is the same for all channels of a term is repeated for each of them, block by block: vectors are

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/rewrite/work.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -47,8 +48,7 @@ bool keeps_axes_apart(const NodePtr& x, const Shape& shape, bool parts,
 // Lookups and conversions of half precision fill no lanes of several rows: they take longer there than one by
 // one.
 bool has_slow_lanes(const NodePtr& x, std::unordered_set<const Node*>& seen) {
-    constexpr int half = 16;
-    if (is_float(x->type.dtype) && bits_of(x->type.dtype) <= half) return true;
+    if (is_half(x->type.dtype)) return true;
     if (is_named(x, {"gather", "rows", "take_along"})) return true;
     if (x->op->kind != OpKind::map && x->op->kind != OpKind::view) return false;
     return seen.insert(x.get()).second &&

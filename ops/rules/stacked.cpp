@@ -1,8 +1,11 @@
 // Reductions over the parts of a stack. Each element of a stack chooses among the parts; what is reduced of
 // them is computed of the parts themselves.
 //
-//     max(stack({a, b, c}), {0})          ->  maximum(maximum(a, b), c)
-//     sum(sqr(stack({a, b}) - d), {0})    ->  sqr(a - d) + sqr(b - d)
+//     max(stack({a, b, c, ...}), {0})       ->  maximum(maximum(a, b), c) ...
+//     sum(cast(stack({a, b}), int32), {0})  ->  cast(a, int32) + cast(b, int32)
+//
+// Kernels write a reduction over few floats out themselves, and a softmax over a stack would compute it
+// twice.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -25,8 +29,10 @@ namespace {
 
 using AxisList = std::vector<std::int64_t>;
 
-constexpr std::size_t most_parts = 64, most_made = 64;  // parts, and operations of all of them
-constexpr int most_maps = 6;                            // between the reduction and the stack
+// Parts, of floats and of integers, and operations of all of them.
+constexpr std::int64_t fewest_floats = 17, fewest_integers = 2;
+constexpr std::size_t most_parts = 64, most_made = 64;
+constexpr int most_maps = 6;  // between the reduction and the stack
 
 bool is_stack(const NodePtr& x, std::size_t axis) {
     return x->op == concat_op() &&
@@ -36,7 +42,7 @@ bool is_stack(const NodePtr& x, std::size_t axis) {
                        [&](const NodePtr& part) { return part->type.shape[axis].is(1); });
 }
 
-// Maps of stacks, which nothing else reads.
+// Maps of stacks.
 class Stacked {
   public:
     Stacked(const Match& m, std::size_t axis) : m_(m), axis_(axis) {}
@@ -83,14 +89,14 @@ NodePtr of_parts(const Match& m) {
     const NodePtr& root = m.root();
     const NodePtr& x = root->inputs[0];
     const Op* const both = binary_of(root->op);
-    constexpr int half = 16;
     // Sums of half precision are rounded to it once, at their end.
-    if (!both || (is_float(x->type.dtype) && bits_of(x->type.dtype) <= half)) return nullptr;
+    if (!both || is_half(x->type.dtype)) return nullptr;
+    const std::int64_t fewest = is_float(x->type.dtype) ? fewest_floats : fewest_integers;
     const AxisList axes = root->attributes.get<AxisList>("axes");
     for (const std::int64_t axis : axes) {
         Stacked stacked(m, static_cast<std::size_t>(axis));
         const Int& count = x->type.shape[static_cast<std::size_t>(axis)];
-        if (!count.is_constant() || count.constant() < 2 || !stacked.is_made_of_stacks(x)) continue;
+        if (!count.is_constant() || count.constant() < fewest || !stacked.is_made_of_stacks(x)) continue;
         const auto parts = static_cast<std::size_t>(count.constant());
         if (parts * (stacked.maps() + 1) > most_made) continue;
         NodePtr all;
