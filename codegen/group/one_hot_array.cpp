@@ -59,18 +59,6 @@ class Surroundings {
     std::unordered_map<const Node*, int> number_;
 };
 
-// Inside of casts that change no number: of those that an index takes, or that the dtype has.
-const ScalarNode& inside_casts(const Scalar& s) {
-    const ScalarNode* at = s.get();
-    while (at->kind == ScalarNode::Kind::cast) {
-        const ScalarNode& from = *at->arguments[0];
-        const bool is_index = from.kind == ScalarNode::Kind::index;
-        if (!holds(at->dtype, is_index ? from.index.range() : range_of(from.dtype))) break;
-        at = &from;
-    }
-    return *at;
-}
-
 }  // namespace
 
 std::optional<OneHot> one_hot_of(const NodePtr& array, Where where) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -60,9 +61,18 @@ class Collector {
                     }));
         });
         return usual && std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
-                   return one.kind != Stmt::Kind::let && is_costly(one.value) &&
+                   if (one.kind == Stmt::Kind::let) return is_computed(one, s);
+                   return is_costly(one.value) &&
                           any_part(one.value, [&](const ScalarNode& part) { return lies_apart(part, s); });
                });
+    }
+
+    // A place that each lane computes from floats, which compilers leave scalar beside what is loaded there.
+    static bool is_computed(const Stmt& let, const Stmt& s) {
+        const auto computes = [](const ScalarNode& part) {
+            return part.kind == ScalarNode::Kind::apply && is_float(part.dtype);
+        };
+        return depends_on(let.value, s.variable.symbol_id()) && any_part(let.value, computes);
     }
 
     static bool is_long(const Stmt& s) { return s.end.range().high > longest_collected; }
@@ -124,26 +134,47 @@ class Collector {
         return r;
     }
 
+    //     for each lane: places[lane] = floor(t[lane])
+    //     for each lane: y[lane] = x[places[lane]]
+    void compute_places(Stmt& s, Stmts& before) {
+        for (std::size_t i = 0; i < s.body.size(); ++i) {
+            if (s.body[i].kind != Stmt::Kind::let || !is_computed(s.body[i], s)) continue;
+            const DType own = s.body[i].value->dtype;
+            const DType dtype = bits_of(own) < 32 || own == DType::int32 ? DType::int32 : DType::int64;
+            if (const std::optional<int> place = array_of(dtype, s.end.range().high)) {
+                before.push_back(declare(*place));
+                before.push_back(loop_that_collects(s, *place, scalar_cast(dtype, s.body[i].value)));
+                s.body[i].value = place_read(dtype, *place, {s.variable});
+            }
+        }
+    }
+
+    std::optional<int> array_of(DType dtype, std::int64_t length) {
+        bytes_ += length * bytes_of(dtype);
+        if (bytes_ > most_bytes_collected) return {};
+        kernel_.places.push_back({Place::Scope::local, dtype, {Int(length)}, -1, true});
+        return static_cast<int>(kernel_.places.size()) - 1;
+    }
+
     // The loop, behind those that collect what it reads.
     Stmts with_elements(Stmt s) {
         const std::int64_t most = s.end.range().high;
         std::vector<std::pair<Scalar, Scalar>> instead;  // elements, and where they are collected
         Stmts r;
+        compute_places(s, r);
         for (Stmt& one : s.body) {
-            if (!one.value || one.kind == Stmt::Kind::let) continue;
+            if (!one.value || one.kind == Stmt::Kind::let || !is_costly(one.value)) continue;
             one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
                 if (!lies_apart(*part, s)) return part;
                 for (const auto& [other, scalar] : instead)
                     if (other->operand.place() == part->operand.place() && other->at == part->at)
                         return scalar;
-                bytes_ += most * bytes_of(part->dtype);
-                if (bytes_ > most_bytes_collected) return part;
-                const auto place = static_cast<int>(kernel_.places.size());
-                kernel_.places.push_back({Place::Scope::local, part->dtype, {Int(most)}, -1, true});
-                r.push_back(declare(place));
+                const std::optional<int> place = array_of(part->dtype, most);
+                if (!place) return part;
+                r.push_back(declare(*place));
                 const Scalar element = part;
-                r.push_back(loop_that_collects(s, place, element));
-                return instead.emplace_back(element, place_read(part->dtype, place, {s.variable})).second;
+                r.push_back(loop_that_collects(s, *place, element));
+                return instead.emplace_back(element, place_read(part->dtype, *place, {s.variable})).second;
             });
         }
         drop_unused_lets(s.body);

@@ -314,7 +314,10 @@ class GuardCutter {
         if (open.size() < fixed.size()) {
             const Guards conditions = usual.conditions();
             if (conditions.size() > most_guards) return one(s);
-            Stmts inside = cut(with_body(s, settled(s.body, usual)), branches);
+            const Stmt left = with_body(s, settled(s.body, usual));
+            // Bounds with choices of lengths may leave a guard open that is assumed.
+            if (guards_of(left, false).size() >= fixed.size()) return cut_at(fixed.front(), s, branches);
+            Stmts inside = cut(left, branches);
             const Stmt others = part(s, s.begin, s.end);
             return either(conditions, std::move(inside),
                           has_branches(s) || are_of_loops_around(s) ? cut_at(fixed.front(), others, branches)

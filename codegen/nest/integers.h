@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "graph/ir/nest.h"
 #include "graph/types/index.h"
 
 namespace bitale {
@@ -31,5 +32,8 @@ constexpr bool holds(DType dtype, const IntRange& range) {
     const IntRange all = range_of(dtype);
     return all.low <= range.low && range.high <= all.high;
 }
+
+// Inside of casts that change no number: of those that an index takes, or that the dtype has.
+const ScalarNode& inside_casts(const Scalar& scalar);
 
 }  // namespace bitale

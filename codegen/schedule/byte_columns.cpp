@@ -7,6 +7,7 @@
 #include "codegen/group/values.h"
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
+#include "codegen/schedule/bytes.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -19,10 +20,7 @@ const ScalarNode* byte_of(const Nest& nest) {
     if (nest.combine != Combine::sum || !is_integer(nest.accumulator) || !nest.guards.empty() ||
         !nest.lets.empty())
         return nullptr;
-    const ScalarNode* body = nest.body.get();
-    while (body->kind == ScalarNode::Kind::cast && is_integer(body->dtype) &&
-           bits_of(body->dtype) >= bits_of(body->arguments[0]->dtype))
-        body = body->arguments[0].get();
+    const ScalarNode* body = &summand(nest);
     const bool byte = body->kind == ScalarNode::Kind::read && body->guards.empty() &&
                       bytes_of(body->dtype) == 1 &&
                       (is_integer(body->dtype) || body->dtype == DType::boolean);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/nest/integers.h"
 #include "codegen/nest/product.h"
 
 namespace bitale {
@@ -44,13 +45,17 @@ std::optional<Bits> bits_of_byte(const ScalarNode& s) {
 
 }  // namespace
 
+const ScalarNode& summand(const Nest& nest) {
+    const ScalarNode& body = *nest.body;
+    const bool wraps = body.kind == ScalarNode::Kind::cast && body.dtype == nest.accumulator &&
+                       is_integer(body.dtype) && bits_of(body.dtype) >= bits_of(body.arguments[0]->dtype);
+    return inside_casts(wraps ? body.arguments[0] : nest.body);
+}
+
 std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduced,
                                 const std::vector<Place>& places) {
     if (nest.combine != Combine::sum || !is_integer(nest.accumulator) || !nest.guards.empty()) return {};
-    const ScalarNode* body = nest.body.get();
-    while (body->kind == ScalarNode::Kind::cast && is_integer(body->dtype) &&
-           bits_of(body->dtype) >= bits_of(body->arguments[0]->dtype))
-        body = body->arguments[0].get();
+    const ScalarNode* body = &summand(nest);
     Int shift = 0;
     int mask = 255;
     if (const std::optional<Bits> bits = bits_of_byte(*body)) {

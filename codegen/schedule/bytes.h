@@ -18,6 +18,9 @@ struct ByteRun {
     int mask = 255;
 };
 
+// What an integer sum adds up, inside of casts that change no number. The sum wraps as its own cast does.
+const ScalarNode& summand(const Nest& nest);
+
 // Of an integer sum over 8-bit elements, `nest` with its reads placed, along the `reduced` loops. Nothing
 // where the runs are short.
 std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduced,

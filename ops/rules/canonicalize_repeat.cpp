@@ -60,14 +60,21 @@ NodePtr view_of_repeated_scalar(const Match& m) {
 }
 
 // Each row so many times, as images are enlarged: x[i / times] for i below times * rows.
-NodePtr rows_repeated(const Match& m, const Pattern& x, const Pattern& first, const Pattern& times) {
+NodePtr rows_repeated(const Match& m, const Pattern& x, const Pattern& range, const Pattern& first,
+                      const Pattern& times) {
     const NodePtr &rows = m[x], &root = m.root();
     const double number = m.number(times);
     constexpr double most = 1 << 20;
     if (m.number(first) != 0 || !(number >= 2) || number > most || rows->type.rank() == 0) return nullptr;
     const auto count = static_cast<std::int64_t>(number);
     Shape shape = rows->type.shape;
-    if (root->inputs[1]->type.rank() != 1 || !(root->type.shape[0] == shape[0] * count)) return nullptr;
+    const Type& index = root->inputs[1]->type;
+    if (index.rank() != 1 || !(root->type.shape[0] == shape[0] * count)) return nullptr;
+    // Neither the range nor a cast of the places wraps.
+    const auto holds = [](DType dtype, const Int& numbers) {
+        return bits_of(dtype) == 64 || numbers.range().high <= std::int64_t{1} << (bits_of(dtype) - 1);
+    };
+    if (!holds(index.dtype, shape[0]) || !holds(m[range]->type.dtype, shape[0] * count)) return nullptr;
     shape.insert(shape.begin() + 1, Int(1));
     const NodePtr apart = make_reshape(rows, shape, root->where);
     shape[1] = count;
@@ -78,8 +85,8 @@ NodePtr rows_repeated(const Match& m, const Pattern& x, const Pattern& first, co
 
 std::vector<Rule> repeat_rules() {
     const Pattern x = any("x"), first = constant("first"), times = constant("times"),
-                  number = floordiv(Pattern::apply("range", {first}), times);
-    const auto repeated = [=](const Match& m) { return rows_repeated(m, x, first, times); };
+                  range = Pattern::apply("range", {first}), number = floordiv(range, times);
+    const auto repeated = [=](const Match& m) { return rows_repeated(m, x, range, first, times); };
     const Pattern map = Pattern::of_kind(OpKind::map, "map"), view = Pattern::of_kind(OpKind::view, "view");
     return {
         {"map-scalar", map, with_scalars},

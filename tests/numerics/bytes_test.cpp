@@ -1,14 +1,18 @@
 // Sums of small integers are exact, whatever dtype they are asked in, and whole runs of bytes are added at
 // once.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -187,4 +191,23 @@ TEST_CASE("sums of bytes, a part of which is set after they are widened") {
                 CHECK(difference(got[k], expected[k], {.of_largest = 1e-6}) == "");
             }
         }
+}
+
+TEST_CASE("sums of bytes that were cast to another sign") {
+    PackedCases cases(tested_device());
+    Random random(4);
+    for (const auto& [from, to] : {std::pair{uint8, int8}, std::pair{int8, uint8}, std::pair{int8, uint16},
+                                   std::pair{int8, uint32}, std::pair{int8, uint64}, std::pair{uint8, int16}})
+        for (const Dims& shape : {Dims{23, 100}, Dims{100, 20}, Dims{70, 3}}) {
+            const Expr x = input(from, 2, "x"), y = cast(x, to);
+            const std::vector<Array> values{
+                random_array(from, shape, random, from == int8 ? -128 : 0, from == int8 ? 127 : 255)};
+            const std::string of =
+                fmt::format("{} as {} {}", name_of(from), name_of(to), text_of(Dims(shape)));
+            cases.add(of, {x}, values, sum(y));
+            cases.add(of + ", rows", {x}, values, sum(y, {1}));
+            cases.add(of + ", columns", {x}, values, sum(y, {0}));
+            cases.add(of + ", mean", {x}, values, mean(cast(y, float32) / 8 - 0.5F, {0}));
+        }
+    cases.run(60);
 }

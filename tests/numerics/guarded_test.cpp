@@ -199,3 +199,26 @@ TEST_CASE("rows rearranged generation after generation, of a length that is know
         for (std::size_t i = 0; i < cut.size(); ++i) CHECK(cut[i] == values[i] * 531441);
     }
 }
+
+TEST_CASE("bounds that choose among lengths of a call, and leave guards open") {
+    const Expr x = matrix("x"), i = lscalar("i"), j = lscalar("j");
+    const Slice first{{}, i};
+    const std::vector<std::pair<int, int>> below{{0, 4}, {0, 0}};
+    const std::vector<Expr> results{
+        set_subtensor(pad(x, below), {first}, Expr(7.0F)),
+        set_subtensor(concatenate({x, x[Slice{j, {}}]}, 0), {first}, Expr(7.0F)),
+        pad(pad(x, below)[Slice{{}, j}], below) + 1,
+        pad(concatenate({x, x[Slice{{}, j}]}, 0)[first], below),
+    };
+    FunctionOptions o{.device = tested_device(), .specialise = false}, expected{.device = "reference"};
+    Function f = function({x, i, j}, results, o), g = function({x, i, j}, results, expected);
+    Random random(9);
+    for (const Dims& shape : {Dims{1, 1}, Dims{5, 3}, Dims{4, 40}, Dims{40, 33}})
+        for (const std::int64_t a : {0, 1, 3, 44})
+            for (const std::int64_t b : {0, 2, 50}) {
+                const Array value = random_array(float32, shape, random);
+                const Results got = f(value, Array(a), Array(b)), want = g(value, Array(a), Array(b));
+                INFO(text_of(shape) << " " << a << " " << b);
+                for (std::size_t k = 0; k < results.size(); ++k) CHECK(difference(got[k], want[k]) == "");
+            }
+}

@@ -118,3 +118,38 @@ TEST_CASE("the gradient of a product behind a maximum over an axis of known and 
             }
     cases.run(20);
 }
+
+TEST_CASE("elements at places that each lane computes from floats") {
+    PackedCases cases(tested_device());
+    Random random(6);
+    for (const bool known : {true, false})
+        for (const std::int64_t n : {7, 40, 300, 1030}) {
+            const Expr table = input(float32, Dims{500}, "table"),
+                       t = known ? input(float32, Dims{3, n}, "t") : matrix("t");
+            const Expr first = cast(floor(t), int32), part = t - floor(t);
+            const std::vector<Array> values{random_array(float32, {500}, random),
+                                            random_array(float32, {3, n}, random, 0, 498.9)};
+            const std::string of = fmt::format("{} {}", known ? "known" : "unknown", n);
+            cases.add(of + ", nearest", {table, t}, values, table[first]);
+            cases.add(of + ", sum", {table, t}, values, sum(table[first], {0}));
+            cases.add(of + ", backwards", {table, t}, values, table[499 - cast(floor(t), int64)]);
+            cases.add(of + ", interpolated", {table, t}, values,
+                      table[first] * (1 - part) + table[first + 1] * part);
+            cases.add(of + ", of what is computed", {table, t}, values, exp(table)[first] * t);
+        }
+    cases.run(60);
+}
+
+TEST_CASE("rows that are looked up at places of few bits, which wrap") {
+    PackedCases cases(tested_device());
+    Random random(8);
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(float32, Dims{300}, "x") : vector("x");
+        const Expr n = known ? Expr(600) : Expr(2) * x.length(0);
+        const std::vector<Array> values{random_array(float32, {300}, random)};
+        for (const DType dtype : {uint8, uint16, int16, int32})
+            cases.add(fmt::format("{} {}", known ? "known" : "unknown", name_of(dtype)), {x}, values,
+                      gather(x, cast(floordiv(range(0, n), 2), dtype)));
+    }
+    cases.run();
+}
