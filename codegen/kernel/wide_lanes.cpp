@@ -1,5 +1,7 @@
 #include "codegen/kernel/wide_lanes.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,6 +88,11 @@ class Widener {
                 const Scalar& read = from == booleans_.end() ? part->arguments[0] : from->second;
                 return is_narrow(*read, s) ? scalar_cast(part->dtype, wide(read)) : Scalar(part);
             }
+            if (compares_narrow(*part, s)) {
+                for (Scalar& a : part->arguments)
+                    a = is_narrow(*a, s) ? wide(a) : scalar_cast(DType::int32, a);
+                return part;
+            }
             if (part->dtype != DType::boolean || !is_narrow(*part, s)) return part;
             const Scalar read = part;
             const Scalar r =
@@ -94,6 +101,19 @@ class Widener {
             kept_.push_back(r);
             return r;
         });
+    }
+
+    // A comparison of integers of fewer than 32 bits, of which some are read here.
+    bool compares_narrow(const ScalarNode& s, const Stmt& loop) const {
+        constexpr Opcode comparisons[] = {Opcode::lt, Opcode::le, Opcode::gt,
+                                          Opcode::ge, Opcode::eq, Opcode::neq};
+        if (s.arguments.size() != 2 || !is_integer(s.arguments[0]->dtype) ||
+            bytes_of(s.arguments[0]->dtype) >= widest_element)
+            return false;
+        return std::any_of(std::begin(comparisons), std::end(comparisons),
+                           [&](Opcode o) { return applies(s, o); }) &&
+               std::any_of(s.arguments.begin(), s.arguments.end(),
+                           [&](const Scalar& a) { return is_narrow(*a, loop); });
     }
 
     bool is_narrow(const ScalarNode& s, const Stmt& loop) const {

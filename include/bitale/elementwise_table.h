@@ -182,11 +182,11 @@ BITALE_BINARY(ge, logical, "a >= b", a >= b, none, none, 1, known(Opcode::ge), -
 BITALE_BINARY(eq, logical, "a == b", a == b, none, none, 1, commutative | known(Opcode::eq), -4, 4)
 BITALE_BINARY(neq, logical, "a != b", a != b, none, none, 1, commutative | known(Opcode::neq), -4, 4)
 // Whether both are not 0.
-BITALE_BINARY(logical_and, logical, "a != 0 ? b != 0 : false", (a != 0) & (b != 0), none, none, 1, commutative,
-              -4, 4)
+BITALE_BINARY(logical_and, logical, Text("a != 0 ? b != 0 : false", "(a != 0) & (b != 0)"), (a != 0) & (b != 0),
+              none, none, 1, commutative, -4, 4)
 // Whether one of them is not 0, or both.
-BITALE_BINARY(logical_or, logical, "a != 0 ? true : b != 0", (a != 0) | (b != 0), none, none, 1, commutative,
-              -4, 4)
+BITALE_BINARY(logical_or, logical, Text("a != 0 ? true : b != 0", "(a != 0) | (b != 0)"), (a != 0) | (b != 0),
+              none, none, 1, commutative, -4, 4)
 // Whether exactly one of them is not 0.
 BITALE_BINARY(logical_xor, logical, "(a != 0) != (b != 0)", (a != 0) != (b != 0), none, none, 1, commutative,
               -4, 4)

@@ -54,3 +54,33 @@ TEST_CASE("short sums of rows of masks and bytes, written out") {
             }
     cases.run(60);
 }
+
+TEST_CASE("conditions of elements of several widths, combined in each other") {
+    PackedCases cases(tested_device());
+    Random random(3);
+    for (const std::int64_t n : {37, 530}) {
+        const Dims shape{5, n};
+        const Expr f = input(float32, 2, "f"), d = input(float64, 2, "d"), b = input(uint8, 2, "b"),
+                   s = input(int16, 2, "s"), m = input(boolean, 2, "m"), j = input(int64, 2, "j");
+        const std::vector<Expr> inputs{f, d, b, s, m, j},
+            conditions{lt(f, 0.3F), ge(d, 0.5), eq(b, 3), gt(s, -2), m, neq(j, 4)};
+        const std::vector<Array> values{
+            random_array(float32, shape, random),     random_array(float64, shape, random),
+            random_array(uint8, shape, random, 0, 5), random_array(int16, shape, random, -5, 5),
+            random_array(boolean, shape, random),     random_array(int64, shape, random, 0, 9)};
+        for (std::size_t k = 0; k < conditions.size(); ++k) {
+            const std::size_t next = (k + 1) % conditions.size(), last = (k + 3) % conditions.size();
+            const Expr &x = conditions[k], &y = conditions[next], &z = conditions[last];
+            const std::vector<Expr> of{inputs[k], inputs[next], inputs[last]};
+            const std::vector<Array> with{values[k], values[next], values[last]};
+            const std::string name = fmt::format("{} of {}", k, n);
+            cases.add(name + ", and in or", of, with, logical_or(x, logical_and(y, z)));
+            cases.add(name + ", or in and", of, with, cast(logical_and(x, logical_or(y, z)), uint8));
+            cases.add(name + ", bits", of, with, bitwise_and(x, bitwise_or(y, logical_not(z))));
+            cases.add(name + ", a count", of, with, sum(cast(logical_or(logical_and(x, y), z), int32), {1}));
+            cases.add(name + ", chosen", of, with,
+                      sum(where(logical_and(logical_or(x, y), z), cast(of[0], float32), 0), {1}));
+        }
+    }
+    cases.run(60);
+}
