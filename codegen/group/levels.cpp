@@ -37,7 +37,9 @@ class Leveller {
                 for (const int reader : readers_[update.target.get()]) wait(g, reader);
             if (early)
                 for (const int check : checks()) wait(g, check);
-            if (!part && sums_runs_in(g)) replaced_.insert(update.target.get());
+            if (part || !sums_runs_in(g)) continue;
+            replaced_.insert(update.target.get());
+            if (is_large(update)) replace_behind_readers(g, update);
         }
         assign();
     }
@@ -73,6 +75,29 @@ class Leveller {
         for (const int check : checks()) before.insert(check);
         return std::none_of(before.begin(), before.end(),
                             [&](int other) { return other != g && depends(grouping_, other, g); });
+    }
+
+    // A launch more takes less time than a copy of the table.
+    static bool is_large(const SharedUpdate& update) {
+        constexpr double worth_a_level = 1 << 16;
+        const Type& type = update.value->type;
+        return typical(count_of(type.shape)) * bytes_of(type.dtype) >= worth_a_level;
+    }
+
+    // Rows of a table are replaced in place behind the updates of other variables that read the old rows,
+    // where an order allows it. These are themselves behind all checks.
+    void replace_behind_readers(int g, const SharedUpdate& update) {
+        for (const int reader : readers_[update.target.get()]) {
+            if (reader == g || !commits(reader)) continue;
+            wait(g, reader);
+            if (!groups_[g].needs.contains(reader)) continue;
+            for (const int check : checks()) wait(reader, check);
+        }
+    }
+
+    bool commits(int g) const {
+        return std::any_of(graph_.updates.begin(), graph_.updates.end(),
+                           [&](const SharedUpdate& update) { return group_of_new(update) == g; });
     }
 
     void wait(int group, int on) {

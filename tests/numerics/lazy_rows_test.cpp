@@ -236,3 +236,32 @@ TEST_CASE("a step with lazy rows visits the rows that have keys") {
               std::string::npos);
     }
 }
+
+// `step(table, w)` looks rows up that a product multiplies: the new table takes the old one's place behind
+// the gradient of w, which reads the old rows.
+TEST_CASE("rows of a large table are replaced in place where others are trained with them") {
+    const Tolerance rounding{.absolute = 1e-5, .relative = 1e-4};
+    const Expr ids = ivector("ids");
+    Random random(7);
+    const Array rows = random_array(int32, {64}, random, 0, 4999),
+                few = random_array(int32, {3}, random, 0, 9);
+    for (const Optimizer optimizer : all_optimizers) {
+        std::vector<Shared> tables, weights;
+        std::vector<Array> losses;
+        for (const char* device : {tested_device(), "reference"}) {
+            tables.push_back(shared(uniform_values({5000, 16}, -1, 1, 3), "table"));
+            weights.push_back(shared(uniform_values({16, 4}, -1, 1, 4), "w"));
+            const Expr loss = mean(sqr(dot(tables.back()[ids], weights.back()) - 1));
+            Function f = function(
+                {ids}, {loss},
+                {.updates = updates_of(optimizer, loss, {tables.back(), weights.back()}), .device = device});
+            for (const Array& now : {rows, few, rows}) losses.push_back(f(now));
+            INFO(f.report(Detail::complete));
+            if (device == std::string("cpu"))
+                CHECK(f.report().find("new value of a shared variable") == std::string::npos);
+        }
+        for (std::size_t k = 0; k < 3; ++k) CHECK(difference(losses[k], losses[k + 3], rounding) == "");
+        CHECK(difference(tables[0].get_value(), tables[1].get_value(), rounding) == "");
+        CHECK(difference(weights[0].get_value(), weights[1].get_value(), rounding) == "");
+    }
+}
