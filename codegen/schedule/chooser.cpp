@@ -52,7 +52,11 @@ constexpr Chooser of_block{
     [](const Member& member, const Target&, KernelBuilder& builder, int partial_place, const Int& chunk) {
         return gpu::schedule_split(member, builder, partial_place, chunk);
     },
-    gpu::tasks_of_finish, gpu::schedule_finish, gpu::schedule_chunks,
+    gpu::tasks_of_finish, gpu::schedule_finish,
+    [](const Member& member, const Target&, KernelBuilder& builder, int partial_place, const Int& row,
+       const Int& extent, Segment& segment) {
+        return gpu::schedule_chunks(member, builder, partial_place, row, extent, segment);
+    },
     // Of all lanes.
     [](const Nest& nest, const Shape& results, const ReductionTree& tree) {
         if (tree.by_rows) return std::int64_t{0};

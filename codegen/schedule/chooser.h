@@ -25,8 +25,8 @@ struct Chooser {
     // nothing where rows are walked one by one. `row` is the split loop's variable in the member's nest, of
     // `extent` iterations in all. The segment comes with a task for each chunk, and leaves with several in
     // one task where that is better.
-    std::optional<Stmts> (*chunks)(const Member&, KernelBuilder&, int partial_place, const Int& row,
-                                   const Int& extent, Segment&);
+    std::optional<Stmts> (*chunks)(const Member&, const Target&, KernelBuilder&, int partial_place,
+                                   const Int& row, const Int& extent, Segment&);
     // Scratch of the partial results of a chunk whose rows do need copies.
     std::int64_t (*bytes_beside_copies)(const Nest&, const Shape& results, const ReductionTree&);
     // Of a group that collapses() or is moved as a whole: its segment; nothing of any other one.

@@ -11,9 +11,11 @@ std::optional<Stmts> schedule_with_positions(const Member& member, const Member&
                                              KernelBuilder& builder);
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
-// Of bytes that follow each other in memory: each chunk is one run.
-std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
-                                     const Int& row, const Int& extent, Segment& segment);
+// Of bytes that follow each other in memory, where each chunk is one run, and of products of matrices, of
+// which tiles of results stay in registers:
+//     for tiles of results: for rows of the chunk: result 0 += ..., result 1 += ...
+std::optional<Stmts> schedule_chunks(const Member& member, const Target& target, KernelBuilder& builder,
+                                     int partial_place, const Int& row, const Int& extent, Segment& segment);
 Int tasks_of_finish(const Member& member, const KernelBuilder& builder);
 Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                       const Int& task);

@@ -479,8 +479,9 @@ SplitReduce cpu::schedule_split(const Member& member, const Target& target, Kern
     return r;
 }
 
-std::optional<Stmts> cpu::schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
-                                          const Int& row, const Int& extent, Segment& segment) {
+std::optional<Stmts> cpu::schedule_chunks(const Member& member, const Target& target, KernelBuilder& builder,
+                                          int partial_place, const Int& row, const Int& extent,
+                                          Segment& segment) {
     // Rows that are found at run time are asked of memory one by one.
     if (std::any_of(member.nest.lets.begin(), member.nest.lets.end(),
                     [&](const Let& l) { return varies(member.nest, l.value, row); }))
@@ -489,10 +490,19 @@ std::optional<Stmts> cpu::schedule_chunks(const Member& member, KernelBuilder& b
               inside = Int::symbol("row", {0, std::max<std::int64_t>(0, count.range().high - 1)});
     Nest nest = substitute(member.nest, {{row.symbol_id(), begin + inside}});
     nest.reduced.front() = {inside, count};
-    const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places);
-    if (!run || !run->outer.empty()) return {};
     std::vector<Int> to{segment.task};
     for (const Loop& l : nest.parallel) to.push_back(l.variable);
+    const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places);
+    if (!run && nest.reduced.size() == 1 && !member.tree.by_rows) {
+        // Tiles of results stay in registers over all rows of the chunk.
+        Member own = member;
+        own.nest = nest;
+        own.nest.dtype = nest.accumulator;
+        own.destinations = {{partial_place, to}};
+        if (const std::optional<LanePlan> plan = plan_lanes(own, target, builder, TileUse::fresh))
+            return schedule_lanes(*plan, own, builder, TileUse::fresh);
+    }
+    if (!run || !run->outer.empty()) return {};
     LoopBuilder loops(nest);
     return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
         Stmts body{set(partial_place, to, neutral(Combine::sum, accumulator_of(nest)))};

@@ -509,7 +509,7 @@ class SegmentScheduler {
         segment.task = bounded("chunk", segment.tasks);
         std::optional<Stmts> whole;
         if (copies_.empty() && reductions.size() == 1)
-            whole = chooser().chunks(only.member, builder_, only.place, row, extent, segment);
+            whole = chooser().chunks(only.member, target(), builder_, only.place, row, extent, segment);
         if (whole) {
             segment.body = *std::move(whole);
         } else if (sums_columns(reductions, {row, extent}, segment)) {
