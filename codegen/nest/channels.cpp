@@ -28,7 +28,7 @@ int channel_loop(const Nest& nest) {
 bool has_interleaved_channels(const Nest& nest, const ShapeOf& shape_of) {
     const int number = channel_loop(nest);
     if (gives_places(nest.combine) || nest.reduced.empty() || number < 0 || !nest.guards.empty() ||
-        !nest.lets.empty() || (adds_products(nest) && is_matrix_product(nest)))
+        !nest.lets.empty() || multiplies_matrices(nest))
         return false;
     const Loop &channel = nest.parallel[static_cast<std::size_t>(number)], &term = nest.reduced.back();
     const std::uint64_t c = channel.variable.symbol_id(), k = term.variable.symbol_id();

@@ -115,11 +115,14 @@ std::optional<ChannelAxis> filters_axis(const Nest& nest) {
     return axis;
 }
 
-bool is_matrix_product(const Nest& nest) {
+bool multiplies_matrices(const Nest& nest) {
     if (!adds_products(nest) || !nest.guards.empty()) return false;
-    if (nest.reduced.size() != 1 || !nest.reduced[0].variable.symbol_id()) return false;
     const ProductAxes axes = product_axes(nest);
     return axes.common.empty() && !axes.rows.empty() && !axes.columns.empty();
+}
+
+bool is_matrix_product(const Nest& nest) {
+    return nest.reduced.size() == 1 && nest.reduced[0].variable.symbol_id() && multiplies_matrices(nest);
 }
 
 bool has_one_row(const Nest& nest) {

@@ -27,7 +27,9 @@ struct ProductAxes {
 };
 ProductAxes product_axes(const Nest& nest);
 
-// One sum, and every loop over results varies one factor alone.
+// Every loop over results varies one factor alone, and both factors have such loops.
+bool multiplies_matrices(const Nest& nest);
+// The same with one loop over terms.
 bool is_matrix_product(const Nest& nest);
 
 // A vector times a matrix: one factor alone varies along the results.

@@ -169,19 +169,26 @@ bool has_strided_factor(const Nest& nest, const Int& term, const ShapeOf& shape_
     return strided;
 }
 
-// Small products of matrices, one for each of a batch, of which both factors lie along the terms: lanes of
-// terms would have to be added up for each result. A copy of one factor that lies the other way serves all
-// rows.
+// Products of matrices of which both factors lie along the terms: lanes of terms would have to be added up
+// for each result. A copy of one factor that lies the other way serves all rows, where it is small beside
+// them.
 bool lies_along_terms(const Nest& nest, const Int& term, const ShapeOf& shape_of) {
-    constexpr double fewest = 8;
-    constexpr std::int64_t most = 32;  // larger ones are a library's on a CPU, and share terms on a GPU
+    constexpr double fewest = 8, many_results = 64, small_factor = 1024;
+    constexpr std::int64_t most = 32;  // of a batch; larger ones are a library's, and share terms on a GPU
     if (!adds_products(nest) || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
     const ProductAxes axes = product_axes(nest);
-    if (axes.common.empty() || axes.rows.size() != 1 || axes.columns.size() != 1) return false;
-    const Int &rows = axes.rows[0].extent, &columns = axes.columns[0].extent;
-    if (typical(rows) < fewest || typical(columns) < fewest ||
-        std::max(rows.range().high, columns.range().high) > most)
+    if (axes.rows.size() != 1 || axes.columns.size() != 1) return false;
+    const Int &a = axes.rows[0].extent, &b = axes.columns[0].extent;
+    if (axes.common.empty()) {
+        const Int& columns = nest.parallel.back().extent;  // the lanes
+        const double rows = typical(a) * typical(b) / typical(columns),
+                     terms = typical(nest.reduced[0].extent);
+        if (rows < many_results || typical(columns) * terms > small_factor ||
+            (typical(columns) < fewest && terms >= 2.0 * lane_count))
+            return false;
+    } else if (std::min(typical(a), typical(b)) < fewest || std::max(a.range().high, b.range().high) > most) {
         return false;
+    }
     bool all = true;
     for_each_read(nest.body, [&](const ScalarNode& s) {
         const std::optional<Int> step = stride_of(offset_of(s, shape_of), term);

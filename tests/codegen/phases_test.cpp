@@ -147,10 +147,10 @@ TEST_CASE("sums over windows are not cut, nor put into lanes by the terms that a
 
 TEST_CASE("products of two columns or more have columns in lanes, where terms would be gathered") {
     register_all_ops();
-    const auto lanes = [](std::int64_t columns, bool turned) {
-        const Shape of_x{Int(40), Int(64)},
+    const auto lanes = [](std::int64_t columns, bool turned, std::int64_t rows = 40) {
+        const Shape of_x{Int(rows), Int(64)},
             of_w = turned ? Shape{Int(columns), Int(64)} : Shape{Int(64), Int(columns)};
-        const Expr x = input(float32, {40, 64}, "x");
+        const Expr x = input(float32, {rows, 64}, "x");
         const Expr w = turned ? input(float32, {columns, 64}, "w") : input(float32, {64, columns}, "w");
         Nest nest = nest_of(*dot(x, turned ? transpose(w) : w).node());
         // The second factor as it lies in memory.
@@ -168,6 +168,8 @@ TEST_CASE("products of two columns or more have columns in lanes, where terms wo
     for (const std::int64_t columns : {2, 3, 5, 7, 8, 20}) CHECK(lanes(columns, false) == 1);
     CHECK(lanes(1, false) == 16);
     for (const std::int64_t columns : {1, 2, 3, 7, 20}) CHECK(lanes(columns, true) == 16);
+    // Of many rows, a copy of few columns that lies the other way serves all.
+    CHECK(lanes(10, true, 100) == 1);
 }
 
 TEST_CASE("a guard that asks for a multiple is told from others") {
