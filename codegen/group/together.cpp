@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -17,7 +18,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::size_t most_sums = 4, most_maps = 16;
+constexpr std::size_t most_sums = 4, most_maps = 16, most_reads = 512;
 
 // Whether all reads of the operand are of the element at these indices.
 bool reads_at(const Nest& nest, int operand, const std::vector<Int>& at) {
@@ -48,15 +49,33 @@ bool same_trees(const ReductionTree& a, const ReductionTree& b) {
     return a.lanes == b.lanes && a.groups == b.groups && a.split == b.split && a.by_rows == b.by_rows;
 }
 
+// May be computed where it is read.
+bool is_open_map(const Value& value) {
+    const bool in_memory =
+        value.storage == Value::Storage::stored || value.required || value.packed || value.by_library;
+    return value.nest.body && value.nest.combine == Combine::none && !in_memory;
+}
+
+// The reads of a nest that is composed of all such maps. Each path to a value may read it elsewhere, so a
+// chain in which each value is read several times has exponentially many.
+std::size_t composed_reads(const Values& values, int number, std::map<int, std::size_t>& known) {
+    const auto at = known.find(number);
+    if (at != known.end()) return at->second;
+    std::size_t reads = 0;
+    for_each_read(values.list[static_cast<std::size_t>(number)].nest, [&](const ScalarNode& s) {
+        if (reads > most_reads) return;
+        const int v = s.operand.value();
+        const bool open = is_open_map(values.list[static_cast<std::size_t>(v)]);
+        reads += open ? std::max<std::size_t>(composed_reads(values, v, known), 1) : 1;
+    });
+    return known[number] = reads;
+}
+
 // The reduction with all that may be computed where it is read, but for one value.
 Nest composed_but_for(const Values& values, int number, int stored) {
     return simplify(compose(values.list[static_cast<std::size_t>(number)].nest, [&](int v) {
         const Value& operand = values.list[static_cast<std::size_t>(v)];
-        const bool in_memory = operand.storage == Value::Storage::stored || operand.required ||
-                               operand.packed || operand.by_library;
-        const bool is_map =
-            v != stored && operand.nest.body && operand.nest.combine == Combine::none && !in_memory;
-        return is_map ? &operand.nest : nullptr;
+        return v != stored && is_open_map(operand) ? &operand.nest : nullptr;
     }));
 }
 
@@ -124,7 +143,12 @@ std::vector<int> summed_together(const Values& values, int value) {
             if (maps.size() > most_maps || sums.size() > most_sums) return {};
         }
     std::sort(sums.begin(), sums.end());
-    if (sums.size() < 2 || depend_on_each_other(values, sums) || !share_loops(values, sums, value)) return {};
+    std::map<int, std::size_t> known;
+    const bool is_small = std::all_of(
+        sums.begin(), sums.end(), [&](int sum) { return composed_reads(values, sum, known) <= most_reads; });
+    if (sums.size() < 2 || !is_small || depend_on_each_other(values, sums) ||
+        !share_loops(values, sums, value))
+        return {};
     return sums;
 }
 

@@ -128,3 +128,27 @@ TEST_CASE("products of second derivatives of normalised rows") {
                 }
             }
 }
+
+// Each part reads the one before in several places: composed, the reductions would read it 3^14 times.
+TEST_CASE("several reductions of a long chain of concatenations") {
+    const Expr x = matrix("x");
+    Expr largest = x;
+    for (int k = 1; k < 1 << 14; k *= 2)
+        largest = concatenate(
+            {largest[Index{colon, Slice{{}, Expr(k)}}],
+             maximum(largest[Index{colon, Slice{Expr(k), {}}}], largest[Index{colon, Slice{{}, Expr(-k)}}])},
+            1);
+    Function f =
+        function({x}, {max(largest, {1}), min(largest, {1}), mean(largest)}, {.device = tested_device()});
+    std::vector<float> values(3 * 40);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 101);
+    const Results got = f(Array(values, {3, 40}));
+    double sum = 0;
+    for (std::size_t row = 0; row < 3; ++row) {
+        float most = values[row * 40];
+        for (std::size_t i = 0; i < 40; ++i) sum += most = std::max(most, values[row * 40 + i]);
+        CHECK(got[0].at(static_cast<std::int64_t>(row)) == most);
+        CHECK(got[1].at(static_cast<std::int64_t>(row)) == values[row * 40]);
+    }
+    CHECK(got[2].at(0) == Approx(sum / 120));
+}
