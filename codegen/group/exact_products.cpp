@@ -43,6 +43,10 @@ double shift_of(const Node& node) {
     return (node.op == sub_op() ? -1 : 1) * constant_value(by).at(0);
 }
 
+bool holds_sums(DType dtype, double most) {
+    return most <= static_cast<double>(dtype == DType::uint64 ? IntRange::highest : range_of(dtype).high);
+}
+
 // A factor of the product: views of a cast of narrow integers, plus a whole number.
 struct Factor {
     NodePtr source;   // before the cast
@@ -50,7 +54,11 @@ struct Factor {
     double shift = 0;
 };
 
-bool is_narrow(const NodePtr& x) { return is_integer(x->type.dtype) && bytes_of(x->type.dtype) <= 2; }
+// Conditions too, as those of one-hot rows are.
+bool is_narrow(const NodePtr& x) {
+    const DType dtype = x->type.dtype;
+    return dtype == DType::boolean || (is_integer(dtype) && bytes_of(dtype) <= 2);
+}
 
 // Moves elements, and makes none: no padding.
 bool is_move(const Node& node) {
@@ -79,8 +87,7 @@ std::optional<Factor> factor_of(const NodePtr& x) {
         if (chain[i] == added) low += shift, high += shift;
         const DType dtype = chain[i]->type.dtype;
         if (dtype == DType::float32 || dtype == DType::float64) continue;
-        if (!is_integer(dtype) || low < static_cast<double>(range_of(dtype).low) ||
-            high > static_cast<double>(range_of(dtype).high))
+        if (!is_integer(dtype) || low < static_cast<double>(range_of(dtype).low) || !holds_sums(dtype, high))
             return {};
     }
     return Factor{source, std::max(-low, high), shift};
@@ -223,8 +230,6 @@ bool suits_integers(const Target& target, const Factor& left, const Factor& righ
            static_cast<double>(terms.range().high) * left.most * right.most <=
                static_cast<double>(range_of(DType::int32).high);
 }
-
-bool holds_sums(DType dtype, double most) { return most <= static_cast<double>(range_of(dtype).high); }
 
 // Of a sum of products in which each factor is repeated, so that it is a product of matrices.
 NodePtr product_by_library(const Node& node, const Target& target) {

@@ -341,6 +341,33 @@ TEST_CASE("layers of bytes, and sums of bytes in a variable") {
     }
 }
 
+// Conditions are 0 or 1: float32 holds the sums of many more bytes.
+TEST_CASE("products of bytes with conditions and one-hot rows") {
+    constexpr std::int64_t rows = 3001, columns = 40, classes = 7;
+    Random random(26);
+    const Integers64 x = whole_range(uint8, rows * columns, random);
+    Integers64 labels, hot(rows * classes, 0);
+    for (std::int64_t k = 0; k < rows; ++k) {
+        labels.push_back(random.between(-1, classes));
+        if (labels.back() >= 0 && labels.back() < classes) hot[k * classes + labels.back()] = 1;
+    }
+    const Expr a = input(uint8, Dims{rows, columns}, "a"), k = input(int32, Dims{rows}, "k"),
+               m = input(boolean, Dims{rows, classes}, "m");
+    std::vector<Expr> sums;
+    for (const DType dtype : {boolean, uint8, int8, uint16, int32})
+        sums.push_back(dot(transpose(one_hot(k, classes, dtype)), dtype == int32 ? cast(a, int32) : a));
+    sums.push_back(dot(transpose(m), a));
+    sums.push_back(transpose(dot(transpose(a), cast(m, uint8))));
+    Function f = function({a, k, m}, sums, {.device = tested_device(), .on_unused_input = OnUnused::ignore});
+    const Integers64 expected = products(turned(hot, rows, classes), x, 1, classes, rows, columns);
+    const Results got = f(array_of(x, {rows, columns}, uint8), array_of(labels, {rows}, int32),
+                          array_of(hot, {rows, classes}, boolean));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        INFO(i);
+        CHECK(numbers_of(got[i].as(int64)) == expected);
+    }
+}
+
 TEST_CASE("lengths of products of integers are compared") {
     const Expr a = input(int32, {-1, -1}, "a"), b = input(int32, {-1, -1}, "b");
     Function f = function({a, b}, dot(a, b));
