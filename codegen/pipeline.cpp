@@ -7,6 +7,7 @@
 #include "codegen/group/columns.h"
 #include "codegen/group/exact_products.h"
 #include "codegen/group/group.h"
+#include "codegen/group/integer_ranges.h"
 #include "codegen/group/layout.h"
 #include "codegen/group/lookups.h"
 #include "codegen/group/normal.h"
@@ -82,8 +83,12 @@ void normal_form(Compilation& c) {
 }
 // What is known of an index when it is compiled needs no check at each call.
 void checks(Compilation& c) {
+    if (c.graph.checks.empty()) return;
+    const IntegerRanges ranges(c.values);
     std::erase_if(c.graph.checks, [&](const Check& check) {
         const int value = c.values.number.at(check.value.get());
+        const IntRange& computed = ranges.of(value);
+        if (computed.low >= check.low.range().high && computed.high < check.high.range().low) return true;
         if (!c.values.list[static_cast<std::size_t>(value)].nest.body) return false;
         const Nest nest = fully_composed_nest(c.values, value);
         if (nest.combine != Combine::none || !nest.lets.empty()) return false;

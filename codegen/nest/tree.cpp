@@ -173,7 +173,7 @@ bool has_strided_factor(const Nest& nest, const Int& term, const ShapeOf& shape_
 // for each result. A copy of one factor that lies the other way serves all rows, where it is small beside
 // them.
 bool lies_along_terms(const Nest& nest, const Int& term, const ShapeOf& shape_of) {
-    constexpr double fewest = 8, many_results = 64, small_factor = 1024;
+    constexpr double fewest = 8, many_results = 64, small_factor = 2048;
     constexpr std::int64_t most = 32;  // of a batch; larger ones are a library's, and share terms on a GPU
     if (!adds_products(nest) || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
     const ProductAxes axes = product_axes(nest);

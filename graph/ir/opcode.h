@@ -16,6 +16,7 @@ enum class Opcode : std::uint8_t {
     sqr,
     maximum,
     minimum,
+    clip,
     relu,
     lt,
     le,

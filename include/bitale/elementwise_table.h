@@ -70,7 +70,8 @@ BITALE_BINARY(minimum, same, "b_minimum(a, b)", reference::minimum(a, b), where(
 // a, but b where a < b, and c where a > c; where b > c, b wins. NaN stays NaN.
 BITALE_TERNARY(clip, same, "b_clip(a, b, c)", reference::clip(a, b, c),
                where(logical_or(lt(a, b), gt(a, c)), 0, g),
-               where(lt(a, b), g, 0), where(logical_and(ge(a, b), gt(a, c)), g, 0), 2, plain, -4, 4)
+               where(lt(a, b), g, 0), where(logical_and(ge(a, b), gt(a, c)), g, 0), 2, known(Opcode::clip),
+               -4, 4)
 
 // ---- Exponentials and powers ------------------------------------------------------------------------------
 // e to the power a.

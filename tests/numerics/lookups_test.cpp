@@ -446,3 +446,60 @@ TEST_CASE("a part of a constant that begins at an unknown length is no constant"
     for (std::int64_t j = 0; j < 5; ++j)
         CHECK(got.at(j) == Approx(2 * value.at(j) * factor.at(30 + j)).epsilon(1e-5));
 }
+
+// What is computed from bounded integers is bounded: such places are in range, and are not checked.
+TEST_CASE("places that are always in range are not checked, and others are") {
+    const Expr bytes = input(uint8, Dims{40}, "bytes"), numbers = input(int32, Dims{40}, "numbers"),
+               x = input(float32, Dims{300}, "x"), rows = input(float32, Dims{40, 5}, "rows");
+    const Expr half = cast(rows[Index{colon, 0}] > 0, int32), place = cast(range(0, 40), int32) * 3;
+    struct Case {
+        const char* name;
+        Expr at;
+        bool is_checked;
+    };
+    const std::vector<Case> list{
+        {"a byte", cast(bytes, int32), false},
+        {"twice a byte", cast(bytes, int32) * 2, true},
+        {"bits", bitwise_and(numbers, 255) + 44, false},
+        {"bits beyond the end", bitwise_and(numbers, 255) + 45, true},
+        {"clipped", clip(numbers, 3, 299), false},
+        {"clipped beyond the end", clip(numbers, 3, 300), true},
+        {"clipped below", clip(numbers, -1, 20), true},
+        {"nodes of a tree", half * 2 + 1 + half + place * 2, false},
+        {"chosen", where(numbers > 4, cast(bytes, int32), 299), false},
+        {"chosen, and any", where(numbers > 4, numbers, 299), true},
+        {"a remainder", mod(numbers, 300), false},
+        {"a remainder by any", mod(place, numbers), true},
+        {"a quotient", floordiv(cast(bytes, int32) + 600, 3), false},
+        {"the best", cast(argmax(rows, {1}), int32) + 295, false},
+        {"the best, behind the end", cast(argmax(rows, {1}), int32) + 296, true},
+        {"a product that wraps", cast(cast(bytes, int8) * cast(bytes, int8), int32), true},
+        {"the least", min(reshape(bitwise_and(numbers, 127), {20, 2}), {1}), false},
+        {"negative", -half, true},
+    };
+    Random random(12);
+    const std::vector<Array> values{
+        random_array(uint8, {40}, random, 0, 149), random_array(int32, {40}, random, 0, 299),
+        random_array(float32, {300}, random), random_array(float32, {40, 5}, random)};
+    for (const Case& one : list) {
+        INFO(one.name);
+        const FunctionOptions here{.device = tested_device(), .on_unused_input = OnUnused::ignore},
+            there{.device = "reference", .on_unused_input = OnUnused::ignore};
+        const Expr result = gather(x, one.at);
+        Function f = function({bytes, numbers, x, rows}, result, here),
+                 g = function({bytes, numbers, x, rows}, result, there);
+        const auto call = [&](Function& of) {
+            try {
+                return of.call(values)[0];
+            } catch (const IndexError&) {
+                return Array();
+            }
+        };
+        const Array got = call(f), expected = call(g);
+        CHECK(got.shape() == expected.shape());
+        if (got.shape() == expected.shape()) CHECK(difference(got, expected) == "");
+        if (tested_device() != std::string("reference"))
+            CHECK((f.report(Detail::complete).find("is out of range") != std::string::npos) ==
+                  one.is_checked);
+    }
+}
