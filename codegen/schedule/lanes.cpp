@@ -119,8 +119,8 @@ class LanePlanner {
         const double registers = std::ceil(lanes / static_cast<double>(plan.width));
         double least = std::numeric_limits<double>::max();
         if (rows.empty()) {
+            if (!computed_) return choose_window_tile(plan, registers);
             // A row of results, each of which would be read and written again for every term elsewhere.
-            if (!computed_) return least;
             plan.vectors = std::min<std::int64_t>(most_vectors, static_cast<std::int64_t>(registers));
             return over(registers, plan.vectors,
                         [&](std::int64_t vectors) { return cycles(1, vectors, computing()); });
@@ -163,6 +163,49 @@ class LanePlanner {
         return least * (1 + of_width * static_cast<double>(plan.width));
     }
 
+    // One filter over windows of an image: each result of the tile loads its own neighbours, and the tile
+    // stays in registers over the whole window.
+    double choose_window_tile(LanePlan& plan, double registers) const {
+        constexpr double least_window = 25, around = 2, loads_of_term = 2;
+        constexpr std::int64_t most_rows = 8;  // which stay in the cache, wherever they lie
+        double least = std::numeric_limits<double>::max();
+        if (typical_count(nest_.reduced) < least_window || target_.fast_compile) return least;
+        const ScalarNode& image = *factor(plan, true);
+        const std::vector<int> common = plan.common;
+        for (const int rows : common) {
+            if (!slides(image, loop_at(rows)) || varies(nest_, factor(plan, false), loop_at(rows).variable))
+                continue;
+            const double extent = typical(loop_at(rows).extent);
+            const auto most = std::min<std::int64_t>(most_vectors, static_cast<std::int64_t>(registers));
+            for (std::int64_t v = 1; v <= most; ++v)
+                for (std::int64_t h = 2;
+                     h <= most_rows && static_cast<double>(h) <= extent && fit_registers(h, v); ++h) {
+                    const double cost = over(extent, h, [&](std::int64_t height) {
+                        return over(registers, v, [&](std::int64_t vectors) {
+                            return loads_of_term * static_cast<double>(height * vectors) + around;
+                        });
+                    });
+                    if (cost >= least) continue;
+                    least = cost;
+                    plan.vectors = v;
+                    plan.height = h;
+                    plan.tiled = rows;
+                }
+        }
+        std::erase(plan.common, plan.tiled);
+        plan.is_window = plan.tiled >= 0;
+        return least;
+    }
+
+    // Neighbouring results read overlapping windows.
+    bool slides(const ScalarNode& read, const Loop& results) const {
+        return std::any_of(read.at.begin(), read.at.end(), [&](const Int& x) {
+            return depends_on(x, results.variable.symbol_id()) &&
+                   std::any_of(nest_.reduced.begin(), nest_.reduced.end(),
+                               [&](const Loop& l) { return depends_on(x, l.variable.symbol_id()); });
+        });
+    }
+
     // Bytes are widened, and integers become floats.
     std::int64_t computing() const { return computed_ ? 2 : 0; }
 
@@ -188,6 +231,15 @@ class LaneTiler {
         : plan_(plan), member_(member), nest_(member.nest), builder_(builder), use_(use) {}
 
     Stmts run() {
+        // Windows of neighbouring columns share rows of the image.
+        if (plan_.is_window)
+            return around(plan_.common, 0, [&] {
+                return over_rows([&](const std::vector<Substitution>& rows) {
+                    return over_vectors([&](const Int& first, std::int64_t vectors, const Int& count) {
+                        return tile(rows, first, vectors, count);
+                    });
+                });
+            });
         return around(plan_.common, 0, [&] {
             return over_vectors([&](const Int& first, std::int64_t vectors, const Int& count) {
                 return around(plan_.outer, 0, [&] {

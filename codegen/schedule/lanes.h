@@ -16,8 +16,9 @@ struct LanePlan {
     std::vector<int> common, outer;       // loops over results outside of the tile
     int tiled = -1;                       // the loop of which a tile has `height` iterations, -1: none
     std::int64_t height = 1;
-    std::vector<int> whole;      // loops that lie in a tile as a whole
-    bool swapped = false;        // the vectors are of the product's first argument
+    std::vector<int> whole;  // loops that lie in a tile as a whole
+    bool swapped = false;    // the vectors are of the product's first argument
+    bool is_window = false;  // the vectors vary with the tiled loop too: one filter over windows of an image
     bool reads_exactly = false;  // each register by itself, in the lanes that it stores
 };
 

@@ -1,9 +1,15 @@
-// Convolutions with filters that are constants, against the oracle.
+// Convolutions with filters that are constants, and with one filter, against the oracle.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -46,4 +52,27 @@ TEST_CASE("strides that are longer than every length") {
         CHECK(got[1].at(0) == Approx(weights));
         CHECK(got[2].at(0) == Approx(9));
     }
+}
+
+TEST_CASE("one filter of 25 elements or more, for images of one channel and of several") {
+    PackedCases cases(tested_device());
+    Random random(31);
+    for (const auto& [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 5}, {7, 9}, {3, 11}})
+        for (const Dims& shape : {Dims{2, 1, 23, 70}, Dims{1, 1, 41, 19}, Dims{2, 3, 12, 33}}) {
+            const std::int64_t channels = shape[1];
+            const Expr x = input(float32, shape, "x"),
+                       filter = input(float32, Dims{1, channels, h, w}, "filter"),
+                       own = input(float32, Dims{channels, 1, h, w}, "own");
+            const std::vector<Array> values{random_array(float32, shape, random),
+                                            random_array(float32, {1, channels, h, w}, random)},
+                by_channel{values[0], random_array(float32, {channels, 1, h, w}, random)};
+            const std::string of = fmt::format("{} {}", text_of(Dims{h, w}), text_of(Dims(shape)));
+            cases.add(of + ", valid", {x, filter}, values, conv2d(x, filter));
+            cases.add(of + ", half", {x, filter}, values, tanh(conv2d(x, filter, {.border_mode = half})));
+            cases.add(of + ", correlated", {x, filter}, values, conv2d(x, filter, {.filter_flip = false}));
+            cases.add(of + ", gradient", {x, filter}, values, grad(sum(sqr(conv2d(x, filter))), x));
+            cases.add(of + ", by channel", {x, own}, by_channel,
+                      conv2d(x, own, {.border_mode = half, .groups = static_cast<int>(channels)}));
+        }
+    cases.run(60);
 }
