@@ -1,7 +1,9 @@
-// The first elements in order: sort(x)[0:k] needs the first k places of the order alone, as topk does.
+// The first elements in order: sort(x)[0:k] needs the first k places of the order alone, as topk does. Places
+// are sorted as 32-bit integers.
 #include <cstdint>
 #include <vector>
 
+#include "ops/elementwise/elementwise.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/slice.h"
@@ -64,6 +66,15 @@ NodePtr taken_at_first(const Match& m, const Pattern& x, const Pattern& order) {
     return make_node(take_along_op(), {m[x], places}, {{"permutation", false}}, slice->where);
 }
 
+// Ranks: argsort(argsort(x)).
+NodePtr order_of_places(const Match& m, const Pattern& places) {
+    const NodePtr& inner = m[places];
+    if (inner->type.dtype != DType::int64 || inner->type.shape.back().range().high > INT32_MAX)
+        return nullptr;
+    const NodePtr narrow = make_node(cast_op(), {inner}, {{"dtype", DType::int32}}, inner->where);
+    return make_node(argsort_op(), {narrow}, m.root()->attributes, m.root()->where);
+}
+
 }  // namespace
 
 std::vector<Rule> sorted_rules() {
@@ -73,6 +84,8 @@ std::vector<Rule> sorted_rules() {
         {"slice-argsort", slice(sorted), [=](const Match& m) { return order_of_first(m, x, sorted); }},
         {"slice-transpose-of-sorted", slice(permute(x)),
          [=](const Match& m) { return taken_before_transpose(m, x); }},
+        {"argsort-of-argsort", Pattern::apply("argsort", {sorted}),
+         [=](const Match& m) { return order_of_places(m, sorted); }},
         {"slice-take-along", slice(taken), [=](const Match& m) { return taken_at_first(m, x, order); }},
     };
 }

@@ -264,4 +264,6 @@ TEST_CASE("the first elements in order need the first places alone") {
     for (const Expr& y : {sort(rows)[{colon, Slice{0, 7}}], sort(rows)[{colon, 3}]})
         CHECK(canonical(grad(sum(y), rows)).find("argsort") != std::string::npos);
     CHECK(first(argsort(rows), 0, 60) == "slice(argsort(rows))");
+    CHECK(canonical(argsort(argsort(rows))) == "argsort(cast(argsort(rows)))");
+    CHECK(canonical(argsort(argsort(unknown))) == "argsort(argsort(unknown))");
 }

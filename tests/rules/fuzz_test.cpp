@@ -101,25 +101,12 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {"slice-part",
-                                                     "reshape-round-trip",
-                                                     "map-by-rows",
-                                                     "slice-argsort",
-                                                     "slice-take-along",
-                                                     "stack-windows",
-                                                     "map-then-transpose",
-                                                     "view-then-transpose",
-                                                     "scan-then-transpose",
-                                                     "reduce-then-transpose",
-                                                     "transpose-of-repeated",
-                                                     "sum-columns-first",
-                                                     "slice-transpose-of-sorted",
-                                                     "gather-repeated",
-                                                     "gather-repeated-of-cast",
-                                                     "sum-of-stack",
-                                                     "product-of-stack",
-                                                     "max-of-stack",
-                                                     "min-of-stack"};
+const std::set<std::string> rules_of_surroundings = {
+    "slice-part",          "reshape-round-trip",        "map-by-rows",           "slice-argsort",
+    "argsort-of-argsort",  "slice-take-along",          "stack-windows",         "map-then-transpose",
+    "view-then-transpose", "scan-then-transpose",       "reduce-then-transpose", "transpose-of-repeated",
+    "sum-columns-first",   "slice-transpose-of-sorted", "gather-repeated",       "gather-repeated-of-cast",
+    "sum-of-stack",        "product-of-stack",          "max-of-stack",          "min-of-stack"};
 
 using AxisList = std::vector<std::int64_t>;
 
@@ -249,6 +236,14 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
             stacked.push_back(make_reshape(slice, shape, {}));
         }
         return make_node(find_op("concat"), stacked, {{"axis", at}});
+    }
+    if (rule == "argsort-of-argsort") {
+        const auto sorted = [&](const NodePtr& of) {
+            const Int count = random.chance(2) ? of->type.shape.back() : min(of->type.shape.back(), 3);
+            return make_node(find_op("argsort"), {of},
+                             {{"count", count}, {"descending", random.chance(2)}, {"dtype", int64}});
+        };
+        return sorted(sorted(leaf({2, random.between(3, 40)})));
     }
     if (rule == "slice-argsort" || rule == "slice-take-along" || rule == "slice-transpose-of-sorted") {
         const std::int64_t n = random.between(20, 40), start = random.between(0, 1),
