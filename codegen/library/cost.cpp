@@ -26,6 +26,8 @@ constexpr double most_panel_rows = 64, most_turned = 32;
 constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
+// Few columns: the transpose of the product has few rows, for which the library has kernels.
+constexpr double few_columns = 3, few_by_library = 0.4;
 // Of products of bytes: four terms with an instruction of the library; generated code multiplies int32, which
 // takes longer than float32 does.
 constexpr double bytes_by_library = 3.5, integers_generated = 0.4;
@@ -53,8 +55,11 @@ ProductCost cost_of_product(const GemmCall& call, double passed, double made) {
                  flops_per_ns = single_flops_per_ns / width;
     const bool integers = call.dtype == DType::int32;
     const double flops = 2 * m * n * k * products;
-    const double library =
-        (n <= lanes ? thin_by_library : by_library) * filled(n, lanes) * (integers ? bytes_by_library : 1);
+    const bool few = n > 1 && n <= few_columns && k >= terms_in_lanes && m >= most_panel_rows &&
+                     !call.transpose_a && products == 1 && !integers;
+    const double library = few ? few_by_library
+                               : (n <= lanes ? thin_by_library : by_library) * filled(n, lanes) *
+                                     (integers ? bytes_by_library : 1);
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes =
         std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);

@@ -109,6 +109,15 @@ bool rows_collide(const GemmShape& s) {
 #endif
 }
 
+// Whether the library takes longer for the product than for the transpose of it, which is turned then: where
+// it turns both factors of many terms, and for few columns, which it computes as slowly as many, where it has
+// kernels for few rows.
+bool is_faster_turned(const GemmShape& s) {
+    constexpr std::int64_t many_terms = 1024, enough_terms = 32, long_row = 512, few = 4, several = 8;
+    if (s.transpose_a) return s.transpose_b && s.k >= many_terms;
+    return s.m > several && s.k >= enough_terms && s.n <= (s.transpose_b && s.k >= long_row ? several : few);
+}
+
 }  // namespace
 
 // One product, slice by slice: of factors of A and B, in T.
@@ -126,8 +135,7 @@ class GemmProduct {
           scratch_(scratch),
           slices_(slices_for(shape)),
           own_(is_float && (!std::is_same_v<T, float> || !gemm_library().present || rows_collide(shape))),
-          turns_(is_float && !own_ && shape.transpose_a && shape.transpose_b && !made() && !shape.symmetric &&
-                 shape.k >= worth_turning) {}
+          turns_(is_float && !own_ && !made() && !shape.symmetric && is_faster_turned(shape)) {}
 
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
@@ -188,8 +196,6 @@ class GemmProduct {
         std::int64_t number, row, column, rows, columns;
         std::int64_t a = 0, b = 0, c = 0;  // where the matrices of its product begin
     };
-    // Terms for which a library takes longer to turn both factors than to turn the result takes.
-    static constexpr std::int64_t worth_turning = 1024;
 
     template <class Element>
     struct Matrix {
@@ -240,6 +246,7 @@ class GemmProduct {
         packs_ = packing > 0;  // not for a sum of nothing
         packed_ = room(packing);
         turned_ = room(turns_ ? slices_.rows * slices_.columns : 0);
+        columns_ = room(turns_ && !s_.transpose_b ? slices_.columns * terms : 0);
     }
 
     // Slices that are computed: of those that mirror each other the one right of the diagonal.
@@ -388,9 +395,10 @@ class GemmProduct {
             return;
         }
         if constexpr (std::is_same_v<T, float>) {
-            if (turns_ &&
-                multiply_by_onednn('N', 'N', slice.columns, slice.rows, k, static_cast<T>(s_.alpha), b.at,
-                                   b.row, a.at, a.row, 0, elements(claim) + turned_, slices_.rows)) {
+            const Matrix<B> rows = turns_ && !s_.transpose_b ? columns_of(slice, k, b, claim) : b;
+            if (turns_ && multiply_by_onednn('N', s_.transpose_a ? 'N' : 'T', slice.columns, slice.rows, k,
+                                             static_cast<T>(s_.alpha), rows.at, rows.row, a.at, a.row, 0,
+                                             elements(claim) + turned_, slices_.rows)) {
                 turn(slice, elements(claim) + turned_, beta, to, ldc);
                 return;
             }
@@ -402,6 +410,15 @@ class GemmProduct {
     }
 
     // Adds the transpose of what lies in rows of slices_.rows elements.
+    // Few columns, each with its terms side by side.
+    Matrix<B> columns_of(const Slice& slice, std::int64_t k, const Matrix<B>& b,
+                         const GemmScratch::Claim& claim) const {
+        B* const columns = elements(claim) + columns_;
+        for (std::int64_t p = 0; p < k; ++p)
+            for (std::int64_t j = 0; j < slice.columns; ++j) columns[j * k + p] = b.at[p * b.row + j];
+        return {columns, k};
+    }
+
     void turn(const Slice& slice, const T* from, T beta, T* to, std::int64_t ldc) const {
         constexpr std::int64_t block = 16;  // rows and columns that stay in the first cache
         for (std::int64_t i = 0; i < slice.rows; i += block)
@@ -485,8 +502,8 @@ class GemmProduct {
     const bool own_;    // by a routine of our own
     const bool turns_;  // the transpose of a slice is computed, of factors as they lie, and turned
     bool packs_ = false;
-    std::size_t elements_ = 0, mirrored_ = 0, a_ = 0, b_ = 0, packed_ = 0,
-                turned_ = 0;  // of a thread's memory
+    std::size_t elements_ = 0, mirrored_ = 0, a_ = 0, b_ = 0, packed_ = 0, turned_ = 0,
+                columns_ = 0;  // of a thread's memory
 };
 
 namespace {

@@ -13,6 +13,8 @@
 #include "tests/numerics/random_graph.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -239,4 +241,26 @@ TEST_CASE("the smallest tasks give the same bits") {
             CHECK(same(smallest[k], usual[k]));
         }
     }
+}
+
+TEST_CASE("few columns beside many rows and terms, as they lie and along the terms") {
+    PackedCases cases(tested_device());
+    Random random(17);
+    for (const std::int64_t m : {9, 33, 200})
+        for (const std::int64_t k : {31, 64, 530, 3000})
+            for (const std::int64_t n : {1, 2, 3, 4, 5, 8}) {
+                const Expr x = input(float32, Dims{m, k}, "x"), w = input(float32, Dims{k, n}, "w"),
+                           turned = input(float32, Dims{n, k}, "turned"), b = input(float32, Dims{n}, "b");
+                const std::vector<Array> values{random_array(float32, {m, k}, random),
+                                                random_array(float32, {k, n}, random),
+                                                random_array(float32, {n}, random)},
+                    of_turned{values[0], random_array(float32, {n, k}, random)};
+                const std::string of = fmt::format("{} x {} x {}", m, k, n);
+                cases.add(of, {x, w, b}, values, tanh(dot(x, w) + b));
+                cases.add(of + ", along the terms", {x, turned}, of_turned, dot(x, transpose(turned)));
+                if (k < 1000 && n < 4)
+                    cases.add(of + ", of a slice", {x, turned}, of_turned,
+                              dot(x[Index{Slice{Expr(1), {}}, colon}], transpose(turned)) - 1);
+            }
+    cases.run(60);
 }
