@@ -2,8 +2,8 @@
 // Levels are as late as users allow, so that all parameter updates meet in the last one.
 //
 // A new value that changes a large part of a variable takes the old one's place wherever an order allows it:
-// after all checks and all readers of the old value, before the readers of the new one. Rows of a large table take
-// theirs behind the updates of other variables that read the old rows.
+// after all checks and all readers of the old value, before the readers of the new one. Rows of a large table
+// take theirs behind the updates of other variables that read the old rows.
 #pragma once
 
 #include <set>
