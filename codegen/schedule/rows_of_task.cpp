@@ -177,6 +177,7 @@ struct TaskSize {
     std::int64_t fewest = 1;  // what the members need that do most of the work
     double work = 0;          // of a row, in picoseconds of one core
     bool alike = true;        // no member needs several rows, so that fewer of them cost nothing
+    bool of_product = false;  // which does most of the work
 };
 
 TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
@@ -213,6 +214,11 @@ std::int64_t rows_for_cores(const TaskSize& size, double extent) {
         const bool for_nothing = size.alike && tasks(rows) < enough_tasks && work(rows) > least_task;
         return !for_nothing && enough_for_cores(tasks(rows), work(rows));
     };
+    // Tiles of a product load more with fewer rows: whole tasks of as many as can be.
+    const bool halved = size.of_product && !enough();
+    for (std::int64_t other = rows - 1; halved && 2 * other > rows && other >= size.fewest; --other)
+        if (std::fmod(extent, static_cast<double>(other)) == 0 && enough_for_cores(tasks(other), work(other)))
+            return other;
     while (!enough() && rows / 2 >= size.fewest) rows /= 2;
     // About as many, where the last ones of them leave fewer cores without work.
     for (std::int64_t off = 0; off < rows; ++off)
@@ -272,7 +278,11 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     }
     const double inner = results_of_row(first);
     if (all_maps) return size_for(rows_of_maps(group, context, inner), members);
-    if (product_work > deep_work) return size_for(product_rows, members);
+    if (product_work > deep_work) {
+        TaskSize size = size_for(product_rows, members);
+        size.of_product = true;
+        return size;
+    }
     if (sorted_rows > 0 || walked_rows > 0)
         return size_for(sorted_rows > 0 ? sorted_rows : walked_rows, members);
     const bool alone = group.values.size() == 1;
