@@ -68,7 +68,7 @@ class Grouper {
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
             result_.nests[number] =
-                in_rows(exact_sum(composed_nest(values_, number)), !is_of_gradient(*value.node));
+                in_rows(exact_sum(composed_nest(values_, number)), is_of_data(values_, number));
             const Nest full = fully_composed_nest(values_, number);
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand.value()] >= 0) read.insert(s.operand.value());

@@ -84,7 +84,7 @@ Nest composed_but_for(const Values& values, int number, int stored) {
 std::optional<ReductionTree> tree_in_one_loop(const Values& values, int number, int value) {
     const Nest nest = composed_but_for(values, number, -1), other = composed_but_for(values, number, value);
     if (!nest.lets.empty() || !nest.guards.empty() || nest.reduced.empty()) return {};
-    const bool of_data = !is_of_gradient(*values.list[static_cast<std::size_t>(number)].node);
+    const bool of_data = is_of_data(values, number);
     const ReductionTree tree = tree_of(in_rows(exact_sum(nest), of_data), values.shapes());
     // The lanes of several short rows meet at once, which sums of one loop do not.
     if (tree.split || tree.by_rows || is_short_row(nest, tree) ||

@@ -80,6 +80,12 @@ bool is_of_gradient(const Node& node) {
     return node.origins.empty() ? node.of_gradient : node.origins[0].of_gradient;
 }
 
+bool is_of_data(const Values& values, int value) {
+    if (is_of_gradient(*values.list[static_cast<std::size_t>(value)].node)) return false;
+    const Nest nest = fully_composed_nest(values, value);
+    return nest.lets.empty() && nest.guards.empty();
+}
+
 double typical_elements(const Node& node) { return typical(count_of(node.type.shape)); }
 
 }  // namespace bitale

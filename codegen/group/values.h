@@ -89,6 +89,9 @@ Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner, co
 Nest composed_nest(const Values& values, int value);
 // The same, with staged values inlined too.
 Nest fully_composed_nest(const Values& values, int value);
+// A sum over a data set, not over a batch, none of whose terms is looked up: its order is decided by all that
+// it is made of, whatever is copied or stored on the way (in_rows).
+bool is_of_data(const Values& values, int value);
 // Likewise of any nest whose operands are values.
 Nest fully_composed_nest(const Values& values, const Nest& nest);
 // In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient

@@ -67,10 +67,12 @@ class Collector {
                });
     }
 
-    // A place that each lane computes from floats, which compilers leave scalar beside what is loaded there.
+    // A place that each lane computes from floats or conditions, which compilers leave scalar beside what is
+    // loaded there.
     static bool is_computed(const Stmt& let, const Stmt& s) {
         const auto computes = [](const ScalarNode& part) {
-            return part.kind == ScalarNode::Kind::apply && is_float(part.dtype);
+            return (part.kind == ScalarNode::Kind::apply && is_float(part.dtype)) ||
+                   part.dtype == DType::boolean;
         };
         return depends_on(let.value, s.variable.symbol_id()) && any_part(let.value, computes);
     }

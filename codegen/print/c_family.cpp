@@ -166,10 +166,7 @@ class Printer {
     void statement(const Stmt& s) {
         forget_statement();
         switch (s.kind) {
-            case Stmt::Kind::comment:
-                out_.heading(s.text);
-                out_.at(s.where);
-                return;
+            case Stmt::Kind::comment: out_.heading(s.text), out_.at(s.where); return;
             case Stmt::Kind::barrier:
                 if (cuda_) out_.line("__syncthreads();");
                 return;
@@ -181,7 +178,12 @@ class Printer {
                 out_.close();
                 return;
             case Stmt::Kind::let: {
-                const std::string value = scalar(s.value), name = fresh("g");
+                // g++ 12 takes a condition in an address for a number of one bit, with a sign.
+                const bool apart = !cuda_ && any_part(s.value, [](const ScalarNode& x) {
+                    return x.dtype == DType::boolean;
+                });
+                const std::string own = scalar(s.value), name = fresh("g"),
+                                  value = apart ? opaque("i64", "(i64)" + own) : own;
                 const std::string type = indices_.type_of(s.variable), cast = type == "i32" ? "(i32)" : "";
                 out_.line(fmt::format("const {} {} = {}b_clamp_index((i64){}, {});", type, name, cast, value,
                                       index(s.end)));
@@ -560,8 +562,7 @@ class Printer {
             if (const auto at = scope->find(text); at != scope->end()) return at->second;
         std::string name = fresh("v");
         out_.line("const " + type + " " + name + " = " + text + ";");
-        if (remember) memo_.back()[text] = name;
-        return name;
+        return remember ? memo_.back()[text] = name : name;
     }
 
     void forget_statement() { printed_.clear(), printed_vectors_.clear(); }
@@ -584,11 +585,10 @@ class Printer {
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0, width_ = 1, functions_ = 0;
-    Int lane_, end_;                      // of the vector registers being printed, width_ of them
-    bool in_simd_ = false;                // the innermost loop: each lane adds to a result of its own
-    bool settles_ = false;                // this phase: something was stored past the caches
-    SharedMemory shared_;                 // of the segment
-    std::int64_t most_shared_bytes_ = 0;  // of the phase
+    Int lane_, end_;                          // of the vector registers being printed, width_ of them
+    bool in_simd_ = false, settles_ = false;  // each lane adds to its own result; stores passed the caches
+    SharedMemory shared_;                     // of the segment
+    std::int64_t most_shared_bytes_ = 0;      // of the phase
 };
 
 }  // namespace

@@ -85,8 +85,7 @@ Nest composed_by_rows(
                 elsewhere(read.operand.value());
                 return &o.nest;
             });
-        return in_rows(exact_sum(in_own_rows(values, simplify(nest))),
-                       !is_of_gradient(*values.list[static_cast<std::size_t>(v)].node));
+        return in_rows(exact_sum(in_own_rows(values, simplify(nest))), is_of_data(values, v));
     };
     const Nest r = composed(true);
     // A long reduction that was cut into rows has others than those that it was composed by.

@@ -153,3 +153,54 @@ TEST_CASE("rows that are looked up at places of few bits, which wrap") {
     }
     cases.run();
 }
+
+// g++ 12 reads another element where a condition is an address.
+TEST_CASE("tables of few rows, looked up by conditions") {
+    PackedCases cases(tested_device());
+    Random random(10);
+    for (const std::int64_t rows : {1, 2, 3})
+        for (const std::int64_t n : {1, 4, 30, 1000}) {
+            const Expr table = input(float32, Dims{rows}, "table"),
+                       wide = input(float32, Dims{rows, 3}, "wide"), x = input(float32, Dims{n}, "x"),
+                       b = input(boolean, Dims{n}, "b");
+            const Expr last = Expr(rows - 1);
+            const std::vector<Array> values{random_array(float32, {rows}, random),
+                                            random_array(float32, {n}, random),
+                                            random_array(boolean, {n}, random)},
+                of_rows{random_array(float32, {rows, 3}, random), values[1]};
+            const std::string of = fmt::format("{} rows, {}", rows, n);
+            for (const DType dtype : {int32, int64, uint8}) {
+                const Expr most = cast(last, dtype);
+                cases.add(
+                    fmt::format("{}, {}", of, name_of(dtype)), {table, x, b}, values,
+                    table[minimum(cast(x > 0, dtype), most)] + table[minimum(cast(b, dtype), most)] * x);
+            }
+            cases.add(of + ", chosen", {table, x}, {values[0], values[1]},
+                      table[minimum(where(x > 0, 1, 0), last)]);
+            cases.add(of + ", whole rows", {wide, x}, of_rows,
+                      wide[minimum(cast(x > 0, int32), cast(last, int32))]);
+            cases.add(of + ", a sum", {table, x}, {values[0], values[1]},
+                      sum(table[minimum(cast(x > 0, int32), cast(last, int32))]));
+        }
+    cases.run(60);
+}
+
+TEST_CASE("products of rows that are looked up, by a list of unknown length") {
+    PackedCases cases(tested_device());
+    Random random(11);
+    for (const std::int64_t columns : {5, 17, 33, 64})
+        for (const std::int64_t n : {2, 40, 257, 600}) {
+            const Expr table = input(float32, Dims{300, columns}, "table"), i = ivector("i"),
+                       x = input(float32, Dims{-1, columns}, "x");
+            const Expr rows = gather(table, i);
+            const std::vector<Array> values{random_array(float32, {300, columns}, random),
+                                            places({n}, 300, random),
+                                            random_array(float32, {n, columns}, random)};
+            const std::string of = fmt::format("{} of {}", n, columns);
+            cases.add(of + ", with themselves", {table, i}, {values[0], values[1]},
+                      dot(transpose(rows), rows));
+            cases.add(of + ", with others", {table, i, x}, values, dot(transpose(rows), x * 0.5F));
+            cases.add(of + ", of others", {table, i, x}, values, dot(transpose(x), rows));
+        }
+    cases.run(60);
+}
