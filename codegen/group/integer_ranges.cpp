@@ -21,8 +21,6 @@ IntRange united(const IntRange& a, const IntRange& b) {
     return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
-bool is_saturated(const IntRange& r) { return r.low <= IntRange::lowest || r.high >= IntRange::highest; }
-
 // An operation that wraps where the dtype ends.
 IntRange in_dtype(const IntRange& r, DType dtype) {
     return !is_saturated(r) && holds(dtype, r) ? r : all_of(dtype);

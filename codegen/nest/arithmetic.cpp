@@ -34,8 +34,6 @@ void bound_lengths(const Int& x, Substitution& bounded) {
 }
 
 // Saturated ranges are those of numbers that int64 may not hold.
-bool is_saturated(const IntRange& r) { return r.low == IntRange::lowest || r.high == IntRange::highest; }
-
 IntRange range_of_usual(const Int& x) {
     if (!is_saturated(x.range())) return x.range();
     Substitution bounded;

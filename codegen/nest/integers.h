@@ -33,6 +33,11 @@ constexpr bool holds(DType dtype, const IntRange& range) {
     return all.low <= range.low && range.high <= all.high;
 }
 
+// There may be numbers beyond the bounds.
+constexpr bool is_saturated(const IntRange& range) {
+    return range.low <= IntRange::lowest || range.high >= IntRange::highest;
+}
+
 // Inside of casts that change no number: of those that an index takes, or that the dtype has.
 const ScalarNode& inside_casts(const Scalar& scalar);
 

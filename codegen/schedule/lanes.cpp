@@ -193,6 +193,7 @@ class LanePlanner {
                 }
         }
         std::erase(plan.common, plan.tiled);
+        for (const int i : plan.common) least *= typical(loop_at(i).extent);
         plan.is_window = plan.tiled >= 0;
         return least;
     }
